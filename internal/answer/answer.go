@@ -1,0 +1,182 @@
+// Package answer is the look-up as a whole: from what somebody typed to a
+// dossier with its verdict, worded as JSON or as lines for a terminal. The
+// console, the API and the command line all answer through it, so that they
+// never differ.
+//
+// It adds no evidence and no judgement of its own.
+package answer
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"idemscope/internal/dossier"
+	"idemscope/internal/flow"
+	"idemscope/internal/verdict"
+)
+
+// Answer is one key's evidence with what it means.
+type Answer struct {
+	dossier.Dossier
+	Verdict verdict.Verdict
+}
+
+// Types lists the biz_types of a ledger, at most limit; complete is false when
+// there are more.
+type Types interface {
+	Types(ctx context.Context, limit int) (types []string, complete bool, err error)
+}
+
+// Options of a Desk.
+type Options struct {
+	// Catalog of all flows. Mandatory.
+	Catalog *flow.Catalog
+	// Gatherer of the evidence. Mandatory.
+	Gatherer *dossier.Gatherer
+	// Ledgers by name, to find the biz_types of flows that name none.
+	Ledgers map[string]Types
+}
+
+// Desk answers look-ups. It is safe for concurrent use.
+type Desk struct {
+	options Options
+}
+
+// NewDesk returns a desk.
+func NewDesk(o Options) *Desk { return &Desk{options: o} }
+
+// NoFlow is the error of a key that no flow carries.
+type NoFlow struct {
+	BizType string
+	// Flow is set when a flow was named that does not exist or does not carry the type.
+	Flow string
+	// Known are the biz_types that flows name.
+	Known []string
+}
+
+// Error names the biz_type and what is known instead.
+func (e NoFlow) Error() string { return e.Text().EN }
+
+// Text is the same in both languages.
+func (e NoFlow) Text() flow.Text {
+	known := strings.Join(e.Known, ", ")
+	if e.Flow != "" {
+		return flow.T("flow %q does not carry biz_type %q; known biz_types: %s", "流程 %q 不包含业务类型 %q；已知的业务类型：%s", e.Flow, flow.Visible(e.BizType), known)
+	}
+	return flow.T("no flow names biz_type %q; known biz_types: %s", "没有流程包含业务类型 %q；已知的业务类型：%s", flow.Visible(e.BizType), known)
+}
+
+// Places returns every flow that carries the key; flowName narrows it down and
+// may be empty. The error is a NoFlow.
+func (d *Desk) Places(k flow.Key, flowName string) ([]flow.Place, error) {
+	var places []flow.Place
+	for _, f := range d.options.Catalog.For(k.BizType) {
+		if flowName == "" || f.Name == flowName {
+			places = append(places, flow.Place{Flow: f.Name, Key: k})
+		}
+	}
+	if len(places) == 0 {
+		return nil, NoFlow{BizType: k.BizType, Flow: flowName, Known: d.options.Catalog.Types()}
+	}
+	return places, nil
+}
+
+// Answer looks one key up in one flow.
+func (d *Desk) Answer(ctx context.Context, p flow.Place) (Answer, error) {
+	f, ok := d.options.Catalog.Named(p.Flow)
+	if !ok {
+		return Answer{}, NoFlow{BizType: p.Key.BizType, Flow: p.Flow, Known: d.options.Catalog.Types()}
+	}
+	gathered := d.options.Gatherer.Gather(ctx, f, p.Key)
+	return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}, nil
+}
+
+const (
+	// maxPlaces bounds how many keys one search looks up.
+	maxPlaces = 100
+	// atOnce bounds how many of them are looked up at the same time.
+	atOnce = 8
+)
+
+// Result is what a search found.
+type Result struct {
+	// Answers are those with any trace of the key; where there is none, the
+	// keys that the text named outright.
+	Answers []Answer
+	// Cut: more biz_types could have been asked than the limit allows.
+	Cut bool
+}
+
+// Search looks up everything that the text could mean. Errors: those of
+// flow.Catalog.Read, and those of a ledger whose biz_types cannot be listed.
+func (d *Desk) Search(ctx context.Context, query string) (Result, error) {
+	reading, err := d.options.Catalog.Read(query)
+	if err != nil {
+		return Result{}, err
+	}
+	places, cut := reading.Places, false
+	if reading.BareID != "" {
+		bare, incomplete := d.bare(ctx, reading.BareID)
+		places, cut = append(slices.Clone(places), bare...), incomplete
+	}
+	if len(places) > maxPlaces {
+		places, cut = places[:maxPlaces], true
+	}
+	answers := d.answerAll(ctx, places)
+	if hits := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool { return !a.hasTrace() }); len(hits) > 0 {
+		return Result{Answers: hits, Cut: cut}, nil
+	}
+	if len(reading.Places) > 0 {
+		return Result{Answers: answers[:min(len(reading.Places), len(answers))], Cut: cut}, nil
+	}
+	return Result{Answers: answers, Cut: cut}, nil
+}
+
+// bare lists the keys that an id alone can mean: with every named biz_type, and
+// with the biz_types that the ledgers of the other flows hold.
+func (d *Desk) bare(ctx context.Context, id string) (places []flow.Place, cut bool) {
+	for _, f := range d.options.Catalog.Flows() {
+		types := f.BizTypes
+		if f.Rest && d.options.Ledgers[f.Ledger] != nil {
+			listed, complete, err := d.options.Ledgers[f.Ledger].Types(ctx, maxPlaces)
+			cut = cut || !complete || err != nil
+			named := d.options.Catalog.Types()
+			types = slices.DeleteFunc(listed, func(t string) bool { return slices.Contains(named, t) })
+		}
+		for _, t := range types {
+			places = append(places, flow.Place{Flow: f.Name, Key: flow.Key{BizType: t, BizID: id}})
+		}
+	}
+	return places, cut
+}
+
+func (d *Desk) answerAll(ctx context.Context, places []flow.Place) []Answer {
+	answers := make([]Answer, len(places))
+	slots := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i, p := range places {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			// Places come from the catalog, so the flow exists.
+			answers[i], _ = d.Answer(ctx, p)
+		})
+	}
+	all.Wait()
+	return answers
+}
+
+// hasTrace: some layer shows this very key, or could not be read, so that it may.
+func (a Answer) hasTrace() bool {
+	if len(a.Record.Rows) > 0 || !a.Record.Seen() {
+		return true
+	}
+	for _, r := range []*dossier.RedisEvidence{a.Lock, a.Marker} {
+		if r != nil && r.State != flow.Absent && !(r.State == flow.Found && r.Ambiguous()) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,49 @@
+// Package dossier gathers what the three layers show of one key, side by side:
+// it asks all of them at once, each with its own deadline, so that a look-up
+// takes as long as its slowest store and a hanging store costs no more than its
+// deadline.
+//
+// It is not a judge: what the evidence means is for package verdict.
+package dossier
+
+import (
+	"time"
+
+	"idemscope/internal/broker"
+	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
+	"idemscope/internal/lockstore"
+)
+
+// Dossier is the evidence about one key of one flow.
+type Dossier struct {
+	Key  flow.Key
+	Flow flow.Flow
+	// Record is what the flow's ledger shows.
+	Record ledger.Found
+	// RecordIsPresence: the table has no status; a row means completed, so a
+	// run in progress has no row.
+	RecordIsPresence bool
+	// Lock and Marker are nil when the flow has none.
+	Lock, Marker *RedisEvidence
+	// Broker is nil when the flow names no queue.
+	Broker *broker.Evidence
+	// At is when the last answer arrived, by this process's clock; Took is how
+	// long all of it took.
+	At   time.Time
+	Took time.Duration
+}
+
+// RedisEvidence is one Redis key and whose it can be.
+type RedisEvidence struct {
+	lockstore.Entry
+	// Owners are other keys whose lock or marker is the very same Redis key. A
+	// found entry is then evidence for none of them; an absent one still means
+	// that nobody holds it.
+	Owners []flow.Place
+	// OwnersOpen: more owners may exist than can be listed.
+	OwnersOpen bool
+}
+
+// Ambiguous reports that the entry, if found, may belong to another key.
+func (r RedisEvidence) Ambiguous() bool { return len(r.Owners) > 0 || r.OwnersOpen }

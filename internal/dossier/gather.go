@@ -1,0 +1,177 @@
+package dossier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"idemscope/internal/broker"
+	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
+	"idemscope/internal/lockstore"
+)
+
+// Records finds the rows of one key in one ledger.
+type Records interface {
+	Find(ctx context.Context, k flow.Key) ledger.Found
+	Presence() bool
+}
+
+// Keys looks at one exact Redis key.
+type Keys interface {
+	Look(ctx context.Context, key string) lockstore.Entry
+}
+
+// Queues tells what a broker shows of a flow's queues.
+type Queues interface {
+	Evidence(ctx context.Context, q flow.Queue) broker.Evidence
+}
+
+// Options of a Gatherer. The maps are keyed by the configured names.
+type Options struct {
+	// Catalog of all flows. Mandatory.
+	Catalog *flow.Catalog
+	// Ledgers must hold every ledger that a flow names.
+	Ledgers map[string]Records
+	// Redis must hold every server that a lock or marker names.
+	Redis map[string]Keys
+	// Brokers must hold every broker that a queue names.
+	Brokers map[string]Queues
+	// Deadline of each store, for itself. Zero means one second.
+	Deadline time.Duration
+}
+
+// Gatherer gathers dossiers. It is safe for concurrent use.
+type Gatherer struct {
+	options Options
+}
+
+// NewGatherer checks that every store that a flow names is there.
+func NewGatherer(o Options) (*Gatherer, error) {
+	if o.Catalog == nil {
+		return nil, errors.New("gatherer without a catalog of flows")
+	}
+	if o.Deadline == 0 {
+		o.Deadline = time.Second
+	}
+	for _, f := range o.Catalog.Flows() {
+		if o.Ledgers[f.Ledger] == nil {
+			return nil, fmt.Errorf("flow %s names ledger %s, which is not set up", f.Name, f.Ledger)
+		}
+		for _, shape := range []*flow.RedisKey{f.Lock, f.Marker} {
+			if shape != nil && o.Redis[shape.Redis] == nil {
+				return nil, fmt.Errorf("flow %s names redis %s, which is not set up", f.Name, shape.Redis)
+			}
+		}
+		if f.Queue != nil && o.Brokers[f.Queue.Broker] == nil {
+			return nil, fmt.Errorf("flow %s names broker %s, which is not set up", f.Name, f.Queue.Broker)
+		}
+	}
+	return &Gatherer{options: o}, nil
+}
+
+// Gather asks all stores at once. It always returns a dossier: a store that
+// fails or does not answer in time is an observation in state error.
+func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier {
+	start := time.Now()
+	record := g.askRecord(ctx, f, k)
+	lock := g.askRedis(ctx, f.Lock, k)
+	marker := g.askRedis(ctx, f.Marker, k)
+	queues := g.askBroker(ctx, f.Queue)
+
+	d := Dossier{Key: k, Flow: f, RecordIsPresence: g.options.Ledgers[f.Ledger].Presence()}
+	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
+	if d.mayHaveMoved() {
+		d.Record = <-g.askRecord(ctx, f, k)
+	}
+	d.At = time.Now()
+	d.Took = d.At.Sub(start)
+	return d
+}
+
+// mayHaveMoved reports that the record must be read once more, after the other
+// layers. A consumer marks its record before it releases the lock and acks the
+// message: a record read as open (or absent) before the lock was seen absent
+// could belong to a run that ended in between, and would look stuck or lost.
+func (d Dossier) mayHaveMoved() bool {
+	if !d.Record.Seen() || d.Lock == nil && d.Marker == nil && d.Broker == nil {
+		return false
+	}
+	return !slices.ContainsFunc(d.Record.Rows, func(r ledger.Row) bool { return r.Exact && r.Phase == flow.Completed })
+}
+
+func (g *Gatherer) askRecord(ctx context.Context, f flow.Flow, k flow.Key) <-chan ledger.Found {
+	ask := func(ctx context.Context) ledger.Found { return g.options.Ledgers[f.Ledger].Find(ctx, k) }
+	late := func(o flow.Observation) ledger.Found {
+		o.Source = "ledger " + f.Ledger
+		return ledger.Found{Observation: o}
+	}
+	return bounded(ctx, g.options.Deadline, ask, late)
+}
+
+func (g *Gatherer) askRedis(ctx context.Context, shape *flow.RedisKey, k flow.Key) <-chan *RedisEvidence {
+	if shape == nil {
+		return nothing[*RedisEvidence]()
+	}
+	key := shape.Render(k)
+	owners, open := g.options.Catalog.Owners(shape.Redis, key, k)
+	ask := func(ctx context.Context) *RedisEvidence {
+		return &RedisEvidence{Entry: g.options.Redis[shape.Redis].Look(ctx, key), Owners: owners, OwnersOpen: open}
+	}
+	late := func(o flow.Observation) *RedisEvidence {
+		o.Source = "redis " + shape.Redis
+		return &RedisEvidence{Entry: lockstore.Entry{Observation: o, Key: key}, Owners: owners, OwnersOpen: open}
+	}
+	return bounded(ctx, g.options.Deadline, ask, late)
+}
+
+func (g *Gatherer) askBroker(ctx context.Context, q *flow.Queue) <-chan *broker.Evidence {
+	if q == nil {
+		return nothing[*broker.Evidence]()
+	}
+	ask := func(ctx context.Context) *broker.Evidence {
+		e := g.options.Brokers[q.Broker].Evidence(ctx, *q)
+		return &e
+	}
+	late := func(o flow.Observation) *broker.Evidence {
+		o.Source = "broker " + q.Broker
+		return &broker.Evidence{Observation: o}
+	}
+	return bounded(ctx, g.options.Deadline, ask, late)
+}
+
+// nothing answers at once for a layer that the flow does not have.
+func nothing[E any]() <-chan E {
+	answer := make(chan E, 1)
+	var none E
+	answer <- none
+	return answer
+}
+
+// bounded runs ask with its own deadline. Stores are asked to honour it; for a
+// client library that does not, late makes the answer a little after the
+// deadline and the store's own goroutine ends by itself whenever it can.
+func bounded[E any](ctx context.Context, deadline time.Duration, ask func(context.Context) E, late func(flow.Observation) E) <-chan E {
+	const grace = 50 * time.Millisecond
+	answer, out := make(chan E, 1), make(chan E, 1)
+	start := time.Now()
+	askCtx, cancel := context.WithTimeout(ctx, deadline)
+	go func() { answer <- ask(askCtx) }()
+	go func() {
+		defer cancel()
+		overdue := time.NewTimer(deadline + grace)
+		defer overdue.Stop()
+		select {
+		case e := <-answer:
+			out <- e
+		case <-overdue.C:
+			out <- late(flow.Observation{
+				State: flow.Error, ReadAt: time.Now(), Took: time.Since(start),
+				Reason: flow.T("no answer within %v", "%v 内没有应答", flow.Span(deadline)),
+			})
+		}
+	}()
+	return out
+}

@@ -1,0 +1,64 @@
+package flow
+
+import "time"
+
+// State is what looking at one layer came to. There are exactly four, and the
+// last two are never read as Absent.
+type State string
+
+const (
+	// Found: the layer shows it; the facts are there.
+	Found State = "found"
+	// Absent: everything it could be in was looked at, and it is not there.
+	Absent State = "absent"
+	// Unknown: only a part was looked at; Reason says which.
+	Unknown State = "unknown"
+	// Error: the layer could not be looked at; Reason says why.
+	Error State = "error"
+)
+
+// Observation is the header of every piece of evidence.
+type Observation struct {
+	State State
+	// Source names the store and the place in it, e.g. "mysql main, shop.idempotent_record".
+	Source string
+	// ReadAt is when the answer arrived, by this process's clock.
+	ReadAt time.Time
+	// Took is how long the answer took.
+	Took time.Duration
+	// Command is what an engineer runs to see the same with the store's own
+	// client. It holds no credential. Empty when there is no such command.
+	Command string
+	// Reason says why the state is Unknown or Error. Empty otherwise.
+	Reason Text
+	// Coverage says what was looked at and what was not. It may be empty.
+	Coverage []Text
+}
+
+// Seen reports whether the layer gave a definite answer: found or absent.
+func (o Observation) Seen() bool { return o.State == Found || o.State == Absent }
+
+// Layer is one of the three layers that keep a consumer idempotent.
+type Layer string
+
+// The layers, in the order in which a message meets them.
+const (
+	LayerBroker Layer = "broker"
+	LayerRedis  Layer = "redis"
+	LayerMySQL  Layer = "mysql"
+	LayerNone   Layer = "none"
+)
+
+// Phase is what the status of a record means, whatever word the table uses.
+type Phase string
+
+// The phases of a record. A table maps each of its status words to one of the
+// first four; Unmapped is the phase of a word (or an empty value) that the
+// configuration does not name.
+const (
+	NotStarted Phase = "not_started"
+	Processing Phase = "processing"
+	Completed  Phase = "completed"
+	Failed     Phase = "failed"
+	Unmapped   Phase = "unmapped"
+)

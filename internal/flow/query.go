@@ -1,0 +1,140 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Reading is what a searched text could mean: keys that it names outright and
+// ids that stand alone.
+type Reading struct {
+	// Places are the keys that the text names: "biz_type:biz_id", a Redis key,
+	// or a message body. The most literal reading stands first.
+	Places []Place
+	// BareID is the text itself, when it may be a biz_id of any type; empty
+	// when it cannot be one (a JSON message).
+	BareID string
+}
+
+// Errors of Read; their texts name the remedy.
+var (
+	ErrEmptyQuery = errors.New("nothing to look for: give a biz_id, biz_type:biz_id, a Redis key or a JSON message")
+	ErrMessage    = errors.New("this JSON message holds no biz_id that a flow knows: declare the field in the flow's queue (queue.id.json), or search for the biz_id itself")
+)
+
+// Read finds out what a searched text could mean. Nothing in it is trimmed or
+// changed. Errors: ErrEmptyQuery, ErrMessage.
+func (c *Catalog) Read(query string) (Reading, error) {
+	if query == "" {
+		return Reading{}, ErrEmptyQuery
+	}
+	if message, ok := parseMessage(query); ok {
+		places := c.byMessage(message)
+		if len(places) == 0 {
+			return Reading{}, ErrMessage
+		}
+		return Reading{Places: places}, nil
+	}
+	return Reading{Places: merge(c.byTypedID(query), c.ByRedisKey("", query)), BareID: query}, nil
+}
+
+func merge(lists ...[]Place) []Place {
+	var all []Place
+	for _, list := range lists {
+		for _, p := range list {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// byTypedID reads "biz_type:biz_id". A named type may itself contain colons; a
+// type that no flow names ends at the first one.
+func (c *Catalog) byTypedID(query string) []Place {
+	var places []Place
+	for _, f := range c.flows {
+		for _, t := range f.BizTypes {
+			if id, ok := strings.CutPrefix(query, t+":"); ok && id != "" {
+				places = append(places, Place{Flow: f.Name, Key: Key{BizType: t, BizID: id}})
+			}
+		}
+	}
+	t, id, ok := strings.Cut(query, ":")
+	if len(places) > 0 || !ok || t == "" || id == "" {
+		return places
+	}
+	for _, f := range c.flows {
+		if f.Rest {
+			places = append(places, Place{Flow: f.Name, Key: Key{BizType: t, BizID: id}})
+		}
+	}
+	return places
+}
+
+// parseMessage reads a JSON object. Numbers keep their digits: an id beyond
+// 2^53 must not lose any.
+func parseMessage(query string) (map[string]any, bool) {
+	if !strings.HasPrefix(strings.TrimLeft(query, " \t\r\n"), "{") {
+		return nil, false
+	}
+	var message map[string]any
+	d := json.NewDecoder(strings.NewReader(query))
+	d.UseNumber()
+	if d.Decode(&message) != nil || d.More() {
+		return nil, false
+	}
+	return message, true
+}
+
+func (c *Catalog) byMessage(message map[string]any) []Place {
+	var places []Place
+	for _, f := range c.flows {
+		if f.Queue == nil || f.Queue.IDField == "" {
+			continue
+		}
+		id, ok := field(message, f.Queue.IDField)
+		if !ok {
+			continue
+		}
+		types := f.BizTypes
+		if t, ok := field(message, f.Queue.TypeField); ok {
+			types = nil
+			if f.Rest || slices.Contains(f.BizTypes, t) {
+				types = []string{t}
+			}
+		}
+		for _, t := range types {
+			places = append(places, Place{Flow: f.Name, Key: Key{BizType: t, BizID: id}})
+		}
+	}
+	return places
+}
+
+// field follows a dotted path through nested objects to a text or a number.
+func field(message map[string]any, path string) (string, bool) {
+	if path == "" {
+		return "", false
+	}
+	if value, ok := message[path]; ok {
+		return scalar(value)
+	}
+	head, rest, nested := strings.Cut(path, ".")
+	if inner, ok := message[head].(map[string]any); ok && nested {
+		return field(inner, rest)
+	}
+	return "", false
+}
+
+func scalar(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	}
+	return "", false
+}

@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"time"
+
+	"idemscope/internal/flow"
+)
+
+// Row is one record as it stands in the table.
+type Row struct {
+	// Table is "database.table" of the shard that holds the row.
+	Table string
+	// ID is the primary key as decimal text. Empty when the table has no single integer primary key.
+	ID string
+	// BizType and BizID are the stored bytes. BizType of a table that holds
+	// one type only is the configured constant.
+	BizType, BizID string
+	// Exact: the stored bytes are those that were asked for. False: MySQL
+	// considers the row equal, its bytes differ (case, padding, normal form).
+	Exact bool
+	// Status is the stored word or number. "present" where presence alone means completed.
+	Status string
+	// Phase is what Status means.
+	Phase flow.Phase
+	// Created, Updated and Completed are the mapped time columns.
+	Created, Updated, Completed Stamp
+	// Age is the database's clock minus the last sign of life (Updated, else
+	// Completed, else Created). Valid only when AgeKnown. Negative when the
+	// stamp lies in the database's future.
+	Age      time.Duration
+	AgeKnown bool
+	// RunTime is the last sign of life minus Created, for a completed or failed
+	// row. Its resolution is that of the columns. Valid only when RunTimeKnown.
+	RunTime      time.Duration
+	RunTimeKnown bool
+	// Result, Attempts and Worker are optional columns; nil when not mapped or NULL.
+	Result, Attempts, Worker *string
+}
+
+// LastSign is the stamp from which Age counts.
+func (r Row) LastSign() Stamp {
+	for _, s := range []Stamp{r.Updated, r.Completed, r.Created} {
+		if s.State != StampMissing && s.State != StampNull {
+			return s
+		}
+	}
+	return Stamp{State: StampMissing}
+}
+
+// Stamp is one time column of a row.
+type Stamp struct {
+	State StampState
+	// Text is the stored value, in the zone of the column.
+	Text string
+	// Time is the instant. Zero unless State is StampOK or StampAmbiguous; of
+	// an ambiguous local time it is the later instant (the younger reading).
+	Time time.Time
+}
+
+// StampState says how far a time column can be trusted.
+type StampState string
+
+const (
+	// StampOK: one instant.
+	StampOK StampState = "ok"
+	// StampMissing: the table has no such column, or it is not mapped.
+	StampMissing StampState = ""
+	// StampNull: the column is NULL.
+	StampNull StampState = "null"
+	// StampZero: a zero date, or a date that does not exist. No instant.
+	StampZero StampState = "zero"
+	// StampAmbiguous: a local time that happened twice (daylight saving ended).
+	StampAmbiguous StampState = "ambiguous"
+)
+
+// Found is the answer to a look-up of one key.
+type Found struct {
+	flow.Observation
+	// Rows are all rows that MySQL matches to the key, exact ones first. Never assume one.
+	Rows []Row
+	// DBNow is the database's clock when it answered.
+	DBNow time.Time
+	// Width is how many characters the biz_id column keeps; 0 when unlimited or composite.
+	Width int
+	// TooLong: the asked biz_id has more characters than Width. Rows then hold
+	// what the id would be cut to, if such a row exists (never Exact).
+	TooLong bool
+	// Replica: the server is a replica or read-only, so absence proves less.
+	Replica bool
+}

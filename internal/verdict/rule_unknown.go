@@ -1,0 +1,158 @@
+package verdict
+
+import (
+	"idemscope/internal/dossier"
+	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
+)
+
+// unknown: a layer that decides between the rules below could not be read, or
+// what it shows cannot be attributed to this key.
+func unknown(e evidence) *Verdict {
+	gap := e.gap()
+	if gap == nil {
+		return nil
+	}
+	return &Verdict{
+		Code: Unknown, Severity: Unsure, Layer: gap.layer,
+		Sentence: flow.T("Cannot tell: %v.", "无法判断：%v。", gap.why),
+		Facts:    e.facts(),
+		Next:     []flow.Text{flow.T("Look again when that layer answers; what the other layers show still holds.", "待该层可读后再查；其他层所示内容仍然有效。")},
+		Advice:   gap.advice,
+	}
+}
+
+// gap is evidence that is missing where it decides.
+type gap struct {
+	layer  flow.Layer
+	why    flow.Text
+	advice []flow.Text
+}
+
+// gap finds the first missing piece of evidence that decides, record first: it
+// depends on the record which other layers matter. Nil when nothing is missing.
+func (e evidence) gap() *gap {
+	if !e.Record.Seen() {
+		return &gap{layer: flow.LayerMySQL, why: flow.T("the record could not be read (%v)", "无法读取记录（%v）", e.Record.Reason)}
+	}
+	switch {
+	case e.is(flow.Completed), e.fresh(), e.is(flow.Unmapped):
+		return nil
+	case e.is(flow.Processing):
+		return e.gapOfSilentRecord()
+	case e.is(flow.Failed):
+		return e.gapOfFailedRecord()
+	}
+	return e.gapWithoutRecord()
+}
+
+// gapOfSilentRecord: only a lock that is read, and is ours, tells running from stuck.
+func (e evidence) gapOfSilentRecord() *gap {
+	if g := redisGap(e.Lock, lockName()); g != nil {
+		return g
+	}
+	if e.lockHeld() || e.lockForEver() || e.row.AgeKnown || e.row.LastSign().State == ledger.StampZero || e.row.LastSign().State == ledger.StampAmbiguous {
+		return nil
+	}
+	return &gap{
+		layer:  flow.LayerMySQL,
+		why:    flow.T("the record is processing, but no time column tells for how long", "记录处于处理中，但没有时间列能说明已持续多久"),
+		advice: []flow.Text{flow.T("Map a time column of the ledger: ledgers.*.columns.updated or created.", "为该表映射时间列：ledgers.*.columns.updated 或 created。")},
+	}
+}
+
+func (e evidence) gapOfFailedRecord() *gap {
+	if g := redisGap(e.Lock, lockName()); g != nil && !e.lockHeld() {
+		return g
+	}
+	if g := redisGap(e.Marker, markerName()); g != nil {
+		return g
+	}
+	if ours(e.Marker) {
+		return nil
+	}
+	if g := e.brokerGap(); g != nil {
+		return g
+	}
+	if e.brokerEmpty() && !e.olderThanTotals(e.row.Age, e.row.AgeKnown) {
+		return &gap{layer: flow.LayerBroker, why: flow.T(
+			"the run failed less than %v ago, and the queue figures may be older than that", "执行在不到 %v 前失败，而队列数字可能比这更旧", flow.Span(e.Broker.StatisticsAge))}
+	}
+	return nil
+}
+
+func (e evidence) gapWithoutRecord() *gap {
+	for _, g := range []*gap{redisGap(e.Lock, lockName()), redisGap(e.Marker, markerName())} {
+		if g != nil {
+			return g
+		}
+	}
+	if e.lockForEver() {
+		return nil
+	}
+	if there(e.Lock) {
+		return e.gapOfLoneLock()
+	}
+	if g := e.brokerGap(); g != nil {
+		return g
+	}
+	if ours(e.Marker) {
+		return e.gapOfYoungMarker()
+	}
+	if e.Broker != nil && e.Broker.State == flow.Unknown && e.waitingMessages() == 0 {
+		return &gap{layer: flow.LayerBroker, why: flow.T("there is no trace of it, and not every place where its message could rest was looked at (%v)",
+			"没有任何痕迹，而且消息可能停留的地方没有全部查看（%v）", e.Broker.Reason)}
+	}
+	return nil
+}
+
+// gapOfLoneLock: a lock without a record is a run that begins, a table that gets
+// its row at the end, or a consumer that died in between.
+func (e evidence) gapOfLoneLock() *gap {
+	age, known := e.lockAge()
+	if known && age <= acquireTime || e.RecordIsPresence || e.markerYoung() {
+		return nil
+	}
+	return &gap{
+		layer: flow.LayerRedis,
+		why: flow.T("the lock is held but no record shows a run: the consumer is slow to write it, or died before it could",
+			"锁被持有，但没有记录表明在执行：消费者写入较慢，或在写入前已中断"),
+		advice: []flow.Text{flow.T("Look again when the lock has expired: a record, a waiting message or nothing at all will tell which.", "待锁过期后再查：届时是有记录、有等待的消息还是什么都没有，即可分辨。")},
+	}
+}
+
+// gapOfYoungMarker: a marker set a moment ago, and totals that may be older.
+func (e evidence) gapOfYoungMarker() *gap {
+	age, known := e.markerAge()
+	if !e.brokerEmpty() || !known || age <= acquireTime || e.olderThanTotals(age, known) {
+		return nil
+	}
+	return &gap{layer: flow.LayerBroker, why: flow.T(
+		"the marker was set %v ago without a record, and the queue figures may be older than that", "标记在 %v 前设置但没有记录，而队列数字可能比这更旧", flow.Span(age))}
+}
+
+func lockName() flow.Text   { return flow.T("the lock", "锁") }
+func markerName() flow.Text { return flow.T("the marker", "标记") }
+
+// redisGap: the key could not be read, or what it holds says nothing about this
+// key of ours. Nil when it is absent, ours, or the flow has none.
+func redisGap(r *dossier.RedisEvidence, name flow.Text) *gap {
+	switch {
+	case failedToRead(r):
+		return &gap{layer: flow.LayerRedis, why: flow.T("%v could not be read (%v)", "无法读取%v（%v）", name, r.Reason)}
+	case there(r) && r.Ambiguous():
+		return &gap{layer: flow.LayerRedis, why: flow.T("%v exists, but its Redis key could be another key's as well", "%v存在，但同一个 Redis 键也可能属于别的键", name),
+			advice: []flow.Text{flow.T("Give every biz_type its own Redis key: put {biz_type} into the template, with a separator that biz_types do not contain.",
+				"让每个业务类型使用独立的 Redis 键：在模板中加入 {biz_type}，并使用业务类型中不会出现的分隔符。")}}
+	case there(r) && r.Foreign && !r.NoTTL:
+		return &gap{layer: flow.LayerRedis, why: flow.T("%v exists, but holds a %s where a plain value is expected, so it proves no run", "%v存在，但其类型为 %s 而不是普通值，不能证明有执行", name, r.Type)}
+	}
+	return nil
+}
+
+func (e evidence) brokerGap() *gap {
+	if !e.brokerFailed() {
+		return nil
+	}
+	return &gap{layer: flow.LayerBroker, why: flow.T("the queues could not be read (%v)", "无法读取队列（%v）", e.Broker.Reason)}
+}

@@ -1,0 +1,227 @@
+package verdict
+
+import (
+	"idemscope/internal/broker"
+	"idemscope/internal/flow"
+)
+
+// stuckOnRedis: a key in Redis turns away every run, and no run is in progress.
+func stuckOnRedis(e evidence) *Verdict {
+	v := &Verdict{Code: Stuck, Severity: Critical, Layer: flow.LayerRedis, Facts: e.facts()}
+	switch {
+	case e.lockForEver() && !e.is(flow.Completed) && !e.fresh():
+		v.Sentence = flow.T("Stuck: the lock has no TTL, so it never expires, and no run is in progress.", "卡住：锁没有 TTL，永不过期，而且没有正在进行的执行。")
+		v.Next = []flow.Text{flow.T("Nothing: every delivery is refused by the lock until somebody removes it.", "不会自行恢复：在有人删除该锁之前，每次投递都会被锁拒绝。")}
+		v.Advice = []flow.Text{
+			flow.T("Make sure that no consumer works on it, then delete the lock only if its value is still the one shown here.", "先确认没有消费者在处理它，然后仅当锁的值仍与此处所示一致时才删除。"),
+			flow.T("Set the lock and its TTL in one command: SET key token NX EX seconds.", "用一条命令同时设置锁和 TTL：SET key token NX EX seconds。"),
+		}
+	case ours(e.Marker) && e.is(flow.Failed):
+		v.Sentence = flow.T("Stuck: the run failed, but its marker is still there and turns away every retry.", "卡住：执行失败了，但标记仍在，会挡掉每次重试。")
+		v.Next = []flow.Text{e.markerExpires()}
+		v.Advice = []flow.Text{
+			flow.T("Clear the marker, then let the message come again.", "清除标记，再让消息重新投递。"),
+			flow.T("The consumer should delete its marker when a run fails.", "消费者在执行失败时应删除标记。"),
+		}
+	case ours(e.Marker) && e.notBegun() && !there(e.Lock) && !e.brokerEmpty() && !e.markerYoung():
+		v.Sentence = flow.T("Stuck: the marker says done, but no record shows a run; every delivery is dropped while the marker lives.",
+			"卡住：标记表示已完成，但没有任何记录表明执行过；标记存在期间每次投递都会被丢弃。")
+		v.Next = []flow.Text{e.markerExpires()}
+		v.Advice = []flow.Text{
+			flow.T("Find out in the business data whether the effect happened.", "在业务数据中确认该操作是否真的生效。"),
+			flow.T("If it did not: clear the marker and publish the message again.", "若未生效：清除标记并重新发布消息。"),
+		}
+	default:
+		return nil
+	}
+	return v
+}
+
+// markerYoung: the marker may belong to a run that has only just begun.
+func (e evidence) markerYoung() bool {
+	age, known := e.markerAge()
+	return known && age <= acquireTime
+}
+
+// stuckOnRecord: in processing, silent for too long, and nobody holds the lock.
+func stuckOnRecord(e evidence) *Verdict {
+	if !e.silent() || there(e.Lock) {
+		return nil
+	}
+	return &Verdict{
+		Code: Stuck, Severity: Critical, Layer: flow.LayerMySQL,
+		Sentence: flow.T("Stuck: processing without a sign of life for %v (allowed: %v), and nobody holds the lock.",
+			"卡住：处理中已 %v 没有动静（允许 %v），且没有人持有锁。", flow.Span(e.row.Age), flow.Span(e.Flow.StaleAfter)),
+		Facts: e.facts(),
+		Next:  []flow.Text{e.secondDelivery()},
+		Advice: []flow.Text{
+			flow.T("Check that no consumer still works on it: its lock may have expired under it.", "确认没有消费者仍在处理它：它的锁可能已在执行中过期。"),
+			flow.T("Find out whether the effect happened; the run may have died before or after it.", "查明操作是否已生效；执行可能在生效之前或之后中断。"),
+			e.rerunAdvice(),
+		},
+	}
+}
+
+func (e evidence) rerunAdvice() flow.Text {
+	if e.Flow.Rerun == flow.RerunNever {
+		return flow.T("This flow must not run twice (rerun: never): settle it by hand in the business data.", "该流程禁止重跑（rerun: never）：请在业务数据中人工处理。")
+	}
+	return flow.T("If it did not happen: set the record back to failed, only if status and time are still those shown here, and send the message again.",
+		"若未生效：仅当状态和时间仍与此处所示一致时，将记录改回失败，再重新发送消息。")
+}
+
+// secondDelivery says what the next delivery will do with an open record.
+func (e evidence) secondDelivery() flow.Text {
+	switch e.Flow.OnProcessing {
+	case flow.Retry:
+		return flow.T("The next delivery meets the open record, gives the message back, and it comes again and again.", "下一次投递会遇到未完成的记录并退回消息，反复投递。")
+	case flow.Resume:
+		return flow.T("The next delivery takes the record over and runs.", "下一次投递会接管该记录并执行。")
+	}
+	return flow.T("The next delivery is refused by the unique key, acked, and lost.", "下一次投递会被唯一键拒绝、确认（ack）并丢失。")
+}
+
+// lostBehindMarker: a marker, no record, and nothing left to deliver.
+func lostBehindMarker(e evidence) *Verdict {
+	age, known := e.markerAge()
+	if !ours(e.Marker) || !e.notBegun() || there(e.Lock) || !e.brokerEmpty() || known && !e.olderThanTotals(age, known) {
+		return nil
+	}
+	return &Verdict{
+		Code: LostSuspected, Severity: Critical, Layer: flow.LayerRedis,
+		Sentence: flow.T("Possibly lost: the marker says done, but there is no record and no message left, so nothing proves the effect.",
+			"疑似丢失：标记表示已完成，但没有记录，也没有剩余消息，无法证明操作已生效。"),
+		Facts: e.facts(),
+		Next:  []flow.Text{e.markerExpires()},
+		Advice: []flow.Text{
+			flow.T("Find out in the business data whether the effect happened.", "在业务数据中确认该操作是否真的生效。"),
+			flow.T("If it did not: clear the marker first, then publish again; while the marker lives a new message is dropped.",
+				"若未生效：先清除标记再重新发布；标记存在期间新消息会被丢弃。"),
+		},
+	}
+}
+
+// lostByBroker: failed, and the broker is known to hold nothing to retry with.
+func lostByBroker(e evidence) *Verdict {
+	if !e.is(flow.Failed) || there(e.Lock) || !e.brokerEmpty() || !e.olderThanTotals(e.row.Age, e.row.AgeKnown) {
+		return nil
+	}
+	return &Verdict{
+		Code: LostSuspected, Severity: Critical, Layer: flow.LayerBroker,
+		Sentence: flow.T("Possibly lost: the run failed and no queue of the flow holds a message, so nothing will retry it.",
+			"疑似丢失：执行失败，而流程的所有队列都没有消息，不会再有重试。"),
+		Facts: e.facts(),
+		Next:  []flow.Text{flow.T("Nothing, unless the sender publishes it again.", "不会自行恢复，除非发送方重新发布。")},
+		Advice: []flow.Text{
+			flow.T("Publish the message again with the same id: a failed record lets it run.", "用相同 ID 重新发布消息：失败的记录允许再次执行。"),
+			flow.T("Check whether the consumer acks failed messages, or the queue drops them (no dead-letter target, delivery limit, message TTL).",
+				"检查消费者是否确认（ack）了失败的消息，或队列丢弃了它们（无死信目标、投递次数上限、消息 TTL）。"),
+		},
+	}
+}
+
+// failedUnplaced: failed, and where its message is cannot be told from totals.
+func failedUnplaced(e evidence) *Verdict {
+	if !e.is(flow.Failed) {
+		return nil
+	}
+	v := &Verdict{
+		Code: FailedUnplaced, Severity: Warning, Layer: flow.LayerBroker, Facts: e.facts(),
+		Next: []flow.Text{flow.T("If its message is among those that wait, it runs again when it is delivered.", "若它的消息就在等待的消息中，再次投递时会重新执行。")},
+		Advice: []flow.Text{
+			flow.T("If it stays failed after the queues have been worked off, look for it in the dead-letter queue.", "若队列消化完后仍为失败，请到死信队列中查找。"),
+		},
+	}
+	if e.Broker == nil {
+		v.Sentence = flow.T("The run failed; the flow names no queue, so where its message is cannot be said.", "执行失败；该流程没有配置队列，无法得知消息在哪里。")
+		v.Advice = []flow.Text{flow.T("Name the queue in flows.%s.queue to see whether a retry waits.", "在 flows.%s.queue 中配置队列，以便查看是否有重试在等待。", e.Flow.Name)}
+		return v
+	}
+	v.Sentence = flow.T("The run failed; its message may be one of those in the queues (work %d, retry %d, dead letter %d), but which is unknown.",
+		"执行失败；它的消息可能在队列中（工作 %d，重试 %d，死信 %d），但无法得知是哪一条。",
+		e.Broker.Total(broker.RoleWork), e.Broker.Total(broker.RoleRetry), e.Broker.Total(broker.RoleDeadLetter))
+	return v
+}
+
+// running: in processing, with a lock or fresh enough to need none.
+func running(e evidence) *Verdict {
+	v := &Verdict{Code: Running, Severity: OK, Layer: flow.LayerNone, Facts: e.facts(), Next: []flow.Text{e.lockExpires()}}
+	switch {
+	case e.is(flow.Processing) && e.lockHeld():
+		v.Sentence = flow.T("Running: the record is processing and the lock is held.", "正在执行：记录处于处理中，且锁被持有。")
+	case e.fresh():
+		v.Sentence = flow.T("Running: the record began processing %v ago, less than the %v that this flow allows.",
+			"正在执行：记录于 %v 前进入处理中，未超过该流程允许的 %v。", flow.Span(e.row.Age), flow.Span(e.Flow.StaleAfter))
+	case e.notBegun() && e.RecordIsPresence && e.lockHeld():
+		v.Sentence = flow.T("Running: the lock is held; this table gets its row only when the run ends.", "正在执行：锁被持有；该表在执行结束时才会写入行。")
+	default:
+		return nil
+	}
+	return v
+}
+
+// acquiring: the lock or marker was set a moment ago and the record does not show yet.
+func acquiring(e evidence) *Verdict {
+	lockAge, lockKnown := e.lockAge()
+	young := e.lockHeld() && lockKnown && lockAge <= acquireTime || ours(e.Marker) && e.markerYoung()
+	if !e.notBegun() || !young {
+		return nil
+	}
+	return &Verdict{
+		Code: Acquiring, Severity: OK, Layer: flow.LayerNone,
+		Sentence: flow.T("A run is just beginning: Redis is set, and the record does not show yet.", "执行刚刚开始：Redis 已设置，记录尚未出现。"),
+		Facts:    e.facts(),
+		Next:     []flow.Text{flow.T("The record appears within seconds; look again.", "记录会在数秒内出现；请稍后再看。")},
+	}
+}
+
+// maybeWaiting: no trace, but messages wait that could be this one.
+func maybeWaiting(e evidence) *Verdict {
+	if !e.noTrace() || e.waitingMessages() == 0 {
+		return nil
+	}
+	v := &Verdict{
+		Code: MaybeWaiting, Severity: Info, Layer: flow.LayerBroker,
+		Sentence: flow.T("No trace of a run; %d messages wait in the flow's queues and this could be one of them.",
+			"没有执行的痕迹；流程队列中有 %d 条消息在等待，它可能是其中之一。", e.waitingMessages()),
+		Facts: e.facts(),
+		Next:  []flow.Text{flow.T("If it waits, it is delivered in its turn.", "若在等待，会按顺序投递。")},
+	}
+	for _, q := range e.Broker.Queues {
+		if q.Role == broker.RoleWork && q.State == flow.Found && q.Consumers == 0 {
+			v.Severity = Warning
+			v.Next = []flow.Text{flow.T("Nothing: queue %s has no consumer.", "不会自行恢复：队列 %s 没有消费者。", q.Name)}
+			v.Advice = []flow.Text{flow.T("Start the consumers of queue %s.", "启动队列 %s 的消费者。", q.Name)}
+		}
+	}
+	return v
+}
+
+// noTrace: the ledger and Redis were read, and neither shows the key.
+func (e evidence) noTrace() bool {
+	return e.notBegun() && (e.Lock == nil || e.Lock.State == flow.Absent) && (e.Marker == nil || e.Marker.State == flow.Absent)
+}
+
+// neverSeen: no trace, and nothing waits.
+func neverSeen(e evidence) *Verdict {
+	if !e.noTrace() || e.Broker != nil && !e.brokerEmpty() {
+		return nil
+	}
+	v := &Verdict{
+		Code: NeverSeen, Severity: Info, Layer: flow.LayerNone,
+		Sentence: flow.T("Never seen: no record, no lock, no marker, and the flow's queues are empty.", "从未出现：没有记录、没有锁、没有标记，流程的队列也是空的。"),
+		Facts:    e.facts(),
+		Advice: []flow.Text{
+			flow.T("Check the spelling of the id and the biz_type, byte by byte.", "逐字节核对 ID 和业务类型的写法。"),
+			flow.T("This does not prove that it was never published: a record that was cleaned up and a message that was acked leave the same picture.",
+				"这并不能证明从未发布：已被清理的记录和已确认的消息看起来是一样的。"),
+		},
+	}
+	if e.Broker == nil {
+		v.Sentence = flow.T("Never seen: no record, no lock, no marker; the flow names no queue, so the broker was not asked.", "从未出现：没有记录、没有锁、没有标记；该流程没有配置队列，未查询消息代理。")
+	}
+	if e.is(flow.NotStarted) {
+		v.Sentence = flow.T("Not started: the record says so, and nothing waits in the flow's queues.", "尚未开始：记录如此表明，流程队列中也没有等待的消息。")
+	}
+	return v
+}

@@ -1,0 +1,165 @@
+package verdict
+
+import (
+	"encoding/hex"
+
+	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
+)
+
+// keyAmbiguous: another id's row answers for this key.
+func keyAmbiguous(e evidence) *Verdict {
+	if !e.Record.Seen() || len(e.exact) > 0 || (len(e.near) == 0 && !e.Record.TooLong) {
+		return nil
+	}
+	v := &Verdict{
+		Code: KeyAmbiguous, Severity: Critical, Layer: flow.LayerMySQL,
+		Sentence: flow.T(
+			"MySQL takes this id for another one, whose record answers for it: this message would be skipped as a duplicate.",
+			"MySQL 把这个 ID 当成了另一个 ID，由后者的记录代为应答：这条消息会被当作重复而跳过。"),
+		Facts: e.facts(),
+		Advice: []flow.Text{
+			flow.T("Do not act on either key before it is clear which business operation each id belongs to.",
+				"在弄清两个 ID 各属于哪笔业务之前，不要对任何一个键执行操作。"),
+			flow.T("Give the id columns a collation that compares bytes (utf8mb4_nopad_bin on MariaDB, utf8mb4_0900_bin on MySQL 8), or make the ids unlike each other.",
+				"为 ID 列改用按字节比较的排序规则（MariaDB 用 utf8mb4_nopad_bin，MySQL 8 用 utf8mb4_0900_bin），或让 ID 彼此明确不同。"),
+		},
+	}
+	for _, near := range e.near {
+		v.Facts = append(v.Facts, Fact{flow.LayerMySQL, flow.T("asked %s / %s, stored %s / %s", "查询的是 %s / %s，存储的是 %s / %s",
+			hexOf(e.Key.BizType), hexOf(e.Key.BizID), hexOf(near.BizType), hexOf(near.BizID))})
+	}
+	if e.Record.TooLong {
+		v.Sentence = flow.T("The id is longer than the %d characters that the column keeps: it is refused, or cut and then taken for another id.",
+			"该 ID 超过了列能保存的 %d 个字符：写入会被拒绝，或被截断后当成另一个 ID。", e.Record.Width)
+		v.Advice[1] = flow.T("Widen the column, or shorten the id before it is sent; in strict SQL mode the insert fails instead of being cut.",
+			"加宽该列，或在发送前缩短 ID；严格 SQL 模式下写入会失败而不是被截断。")
+	}
+	return v
+}
+
+// hexOf shows bytes as hexadecimal, cut to what a person compares by eye.
+func hexOf(s string) string {
+	const limit = 64
+	if len(s) > limit {
+		return "0x" + hex.EncodeToString([]byte(s[:limit])) + "…"
+	}
+	return "0x" + hex.EncodeToString([]byte(s))
+}
+
+// ranTwice: two completed rows for one key.
+func ranTwice(e evidence) *Verdict {
+	n := e.count(flow.Completed)
+	if n < 2 {
+		return nil
+	}
+	return &Verdict{
+		Code: RanTwice, Severity: Critical, Layer: flow.LayerMySQL,
+		Sentence: flow.T("It ran %d times: there are %d completed records for one key, so the unique key let the duplicates through.",
+			"执行了 %d 次：同一个键有 %d 条已完成记录，唯一键没有拦住重复。", n, n),
+		Facts: e.facts(),
+		Advice: []flow.Text{
+			flow.T("Find out what the extra run did and undo its effect in the business data.", "查明多出的那次执行做了什么，并在业务数据中撤销其影响。"),
+			flow.T("Look at the table's unique key: it is missing, holds a column that may be NULL, or is unique only within a partition or shard.",
+				"检查表的唯一键：可能缺失、含有可为 NULL 的列，或只在单个分区/分表内唯一。"),
+		},
+	}
+}
+
+// clockSkew: no age can be claimed where an age decides, or a stamp lies in the future.
+func clockSkew(e evidence) *Verdict {
+	if e.row == nil {
+		return nil
+	}
+	ahead := e.row.AgeKnown && e.row.Age < -clockTolerance
+	// A completed record does not rest on its age, so an hour that happened
+	// twice takes nothing from it.
+	ambiguous := !e.is(flow.Completed) && e.row.LastSign().State == ledger.StampAmbiguous
+	if !ahead && !ambiguous {
+		return nil
+	}
+	v := &Verdict{
+		Code: ClockSkew, Severity: Warning, Layer: flow.LayerMySQL,
+		Sentence: flow.T("The record says %v, but its time lies %v in the database's future, so no age is claimed.",
+			"记录状态为%v，但其时间比数据库时钟晚 %v，因此不对时长下结论。", phaseText(e.row.Phase), flow.Span(e.row.Age)),
+		Facts: e.facts(),
+		Advice: []flow.Text{
+			flow.T("Compare the zone in which the application writes with mysql.*.time_zone of the configuration, and the clocks of the hosts.",
+				"核对应用写入时使用的时区与配置中的 mysql.*.time_zone，以及各主机的时钟。"),
+		},
+	}
+	if !ahead {
+		v.Sentence = flow.T("The record says %v, but its local time happened twice when daylight saving ended, so no age is claimed.",
+			"记录状态为%v，但该本地时间因夏令时结束出现过两次，因此不对时长下结论。", phaseText(e.row.Phase))
+		v.Advice = []flow.Text{flow.T("Wait until an hour after the change of the clocks, then look again.", "等时钟调整过去一小时后再查看。")}
+	}
+	return v
+}
+
+// unreadable: a status or a time that means nothing.
+func unreadable(e evidence) *Verdict {
+	if e.row == nil {
+		return nil
+	}
+	v := &Verdict{Code: Unreadable, Severity: Warning, Layer: flow.LayerMySQL, Facts: e.facts()}
+	switch {
+	case e.row.Phase == flow.Unmapped && e.row.Status == "":
+		v.Sentence = flow.T("The record's status is empty: a write was cut or refused, and what happened cannot be read from it.",
+			"记录的状态为空：写入曾被截断或拒绝，无法从中读出发生了什么。")
+	case e.row.Phase == flow.Unmapped:
+		v.Sentence = flow.T("The record's status %q is not in the configuration, so it is not known what it means.",
+			"记录的状态 %q 不在配置中，含义未知。", flow.Visible(e.row.Status))
+	case e.row.Created.State == ledger.StampZero || e.row.LastSign().State == ledger.StampZero:
+		v.Sentence = flow.T("The record says %v, but its time is a zero date or one that does not exist, so no age is claimed.",
+			"记录状态为%v，但其时间是零值或不存在的时间，因此不对时长下结论。", phaseText(e.row.Phase))
+	default:
+		return nil
+	}
+	v.Advice = []flow.Text{
+		flow.T("Look at the row itself; add the status to ledgers.*.status if it is a regular one.", "直接查看该行；若该状态属于正常取值，请加入 ledgers.*.status。"),
+		flow.T("Check that the application's SQL mode is strict: only then are bad values refused.", "确认应用使用严格 SQL 模式：只有这样错误的值才会被拒绝。"),
+	}
+	return v
+}
+
+// mayHaveRunTwice: a second run began while the first one's record was open, or
+// cannot be excluded.
+func mayHaveRunTwice(e evidence) *Verdict {
+	v := &Verdict{Code: MayHaveRunTwice, Severity: Warning, Layer: flow.LayerRedis, Facts: e.facts()}
+	switch {
+	case e.is(flow.Completed) && e.count(flow.Processing) > 0 || e.count(flow.Processing) > 1:
+		v.Layer = flow.LayerMySQL
+		v.Sentence = flow.T("It may have run twice: this key has %d records and at least one more run was begun, so the unique key let a duplicate through.",
+			"可能执行了两次：该键有 %d 条记录，且至少又开始过一次执行，唯一键没有拦住重复。", len(e.exact))
+		v.Advice = []flow.Text{flow.T("Look at the table's unique key and at the consumer that wrote the open record.", "检查表的唯一键，以及写入未完成记录的消费者。")}
+	case e.lockTakenAnew() && !e.Flow.Lock.Renewed:
+		age, _ := e.lockAge()
+		v.Sentence = flow.T("It may have run twice: the lock was taken anew %v ago, while the record has been processing for %v.",
+			"可能执行了两次：锁在 %v 前被重新获取，而记录已处于处理中 %v。", flow.Span(age), flow.Span(e.row.Age))
+		v.Next = []flow.Text{e.lockExpires(), e.secondDelivery()}
+		v.Advice = []flow.Text{
+			flow.T("Find the first consumer: if it still works, its lock (TTL %v) was too short for this run.", "找到第一个消费者：若它仍在工作，说明锁（TTL %v）对这次执行太短。", flow.Span(e.Flow.Lock.TTL)),
+			flow.T("If consumers extend their locks while they work, declare it: flows.%s.lock.renewed: true.", "若消费者在工作时会续期锁，请声明：flows.%s.lock.renewed: true。", e.Flow.Name),
+		}
+	default:
+		return nil
+	}
+	return v
+}
+
+// completed: one completed record.
+func completed(e evidence) *Verdict {
+	if !e.is(flow.Completed) {
+		return nil
+	}
+	v := &Verdict{
+		Code: Completed, Severity: OK, Layer: flow.LayerNone,
+		Sentence: flow.T("It ran once and is completed.", "已执行一次并完成。"),
+		Facts:    e.facts(),
+	}
+	if e.row.AgeKnown {
+		v.Sentence = flow.T("It ran once and completed %v ago.", "已执行一次，于 %v 前完成。", flow.Span(e.row.Age))
+	}
+	v.Next = []flow.Text{flow.T("Every further delivery is a duplicate, and the record stops it.", "此后的每次投递都是重复，会被记录拦下。")}
+	return v
+}
