@@ -267,3 +267,20 @@ func brokerJSON(e *broker.Evidence, lang flow.Language) *BrokerJSON {
 	}
 	return j
 }
+
+// ResultJSON is a search as the API and `idemscope lookup --json` give it when
+// the text could mean several keys.
+type ResultJSON struct {
+	Answers []JSON `json:"answers"`
+	// Cut: more biz_types exist than were asked.
+	Cut bool `json:"cut"`
+}
+
+// JSON words the result in lang.
+func (r Result) JSON(lang flow.Language) ResultJSON {
+	j := ResultJSON{Answers: []JSON{}, Cut: r.Cut}
+	for _, a := range r.Answers {
+		j.Answers = append(j.Answers, a.JSON(lang))
+	}
+	return j
+}

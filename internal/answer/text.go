@@ -77,7 +77,9 @@ func (p *printer) header(layer string, o flow.Observation, seen ...string) {
 	p.line("")
 }
 
-func (p *printer) time(t time.Time) string { return t.In(p.zone).Format("2006-01-02 15:04:05.000 -07:00") }
+func (p *printer) time(t time.Time) string {
+	return t.In(p.zone).Format("2006-01-02 15:04:05.000 -07:00")
+}
 
 // stateText words the four states.
 func stateText(s flow.State) flow.Text {

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"idemscope/internal/flow"
+)
+
+// Config is one valid configuration. Named parts keep the order of the file.
+type Config struct {
+	// Listen is the host:port of console, API and /metrics.
+	Listen string
+	// WebConfig is the path of the exporter-toolkit file (TLS, users); empty when there is none.
+	WebConfig string
+	// TimeZone is the zone in which times are displayed.
+	TimeZone *time.Location
+	MySQL    []MySQL
+	Redis    []Redis
+	Brokers  []Broker
+	Ledgers  []Ledger
+	Flows    []flow.Flow
+	// Counters is nil when no consumer reports counters.
+	Counters *Counters
+	Console  Console
+	Exporter Exporter
+
+	file   string
+	places map[string]place
+}
+
+// MySQL is one MySQL or MariaDB server.
+type MySQL struct {
+	Name string
+	// Address is host:port; Socket the path of a Unix socket. Exactly one is set.
+	Address, Socket string
+	Database        string
+	User            string
+	Password        Secret
+	// TimeZone is the zone in which the application writes DATETIME columns.
+	TimeZone *time.Location
+	// Replica: the server is a replica, so absence proves less.
+	Replica bool
+	// MaxConnections is 1 to 50.
+	MaxConnections int
+	// TLS is nil for a plain connection.
+	TLS *TLS
+}
+
+// RedisMode is how the servers of one Redis work together.
+type RedisMode string
+
+// The three ways to run Redis.
+const (
+	RedisSingle   RedisMode = "single"
+	RedisSentinel RedisMode = "sentinel"
+	RedisCluster  RedisMode = "cluster"
+)
+
+// Redis is one Redis: a server, a group behind Sentinel, or a cluster.
+type Redis struct {
+	Name string
+	// Addresses are host:port: the server, the sentinels, or nodes of the cluster.
+	Addresses []string
+	// DB is the database number; 0 in a cluster.
+	DB   int
+	Mode RedisMode
+	// MasterName is set in sentinel mode only.
+	MasterName       string
+	User             string
+	Password         Secret
+	SentinelUser     string
+	SentinelPassword Secret
+	// KeyPrefix stands before every key of this Redis. It may be empty.
+	KeyPrefix string
+	// TLS is nil for a plain connection.
+	TLS *TLS
+}
+
+// BrokerType is a kind of broker.
+type BrokerType string
+
+// RabbitMQ is read through its management API.
+const RabbitMQ BrokerType = "rabbitmq"
+
+// Broker is one broker.
+type Broker struct {
+	Name string
+	Type BrokerType
+	// Management is the http or https URL of the management API, without a trailing slash.
+	Management string
+	Vhost      string
+	User       string
+	Password   Secret
+	// TLS is nil unless the file says more than "https".
+	TLS *TLS
+}
+
+// Ledger is one idempotency table. What its fields mean together is judged by
+// the ledger package.
+type Ledger struct {
+	Name string
+	// MySQL names the server.
+	MySQL  string
+	Table  string
+	Preset string
+	// BizType is the constant biz_type of a table that holds one type only; empty otherwise.
+	BizType string
+	// BizID is the template of a composite biz_id; empty otherwise.
+	BizID string
+	// Columns maps a role to a column; "" or "-" means that the table has none.
+	Columns map[string]string
+	// Status maps a phase to the stored words.
+	Status map[string][]string
+}
+
+// Counters says where instrumented consumers count.
+type Counters struct {
+	// Redis names the Redis.
+	Redis string
+	// Prefix is all that stands before the contract's key names: the key_prefix
+	// of the Redis, then counters.prefix. It may be empty.
+	Prefix string
+}
+
+// Console is the look-up page.
+type Console struct {
+	// Language is a language of the interface; empty means that the browser decides.
+	Language flow.Language
+	// LookupTimeout bounds the look-up in each store: 100ms to 30s.
+	LookupTimeout time.Duration
+}
+
+// Exporter is the collection of metrics.
+type Exporter struct {
+	// Interval between two readings of the stores: 1s to 10m.
+	Interval time.Duration
+	// Lookback is how far back the first reading goes: 1m to 8760h.
+	Lookback time.Duration
+	// MaxBizTypes bounds the biz_type label: 1 to 10000.
+	MaxBizTypes int
+}
+
+// Catalog returns the flows, ready for use: in the order of the file, with the
+// key prefix of their Redis, and with the biz_type of a ledger that holds only one.
+func (c *Config) Catalog() []flow.Flow { return slices.Clone(c.Flows) }
+
+// At returns where a key stands, as "file:line:column". path is dotted, such as
+// "ledgers.orders.preset" or "flows.payments.biz_types[0]". For a key that was
+// left out it is the place of the closest part around it.
+func (c *Config) At(path string) string {
+	for path != "" {
+		if at, ok := c.places[path]; ok {
+			return at.in(c.file)
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return place{line: 1, column: 1}.in(c.file)
+}

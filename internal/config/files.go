@@ -1,0 +1,52 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// filePath returns a path that stands in the file, which starts at the folder of the configuration.
+func (r *reader) filePath(text string) string {
+	if filepath.IsAbs(text) {
+		return text
+	}
+	return filepath.Join(filepath.Dir(r.file), text)
+}
+
+// namedFile reads the file that an optional key names. path is "" when the key
+// is left out; ok is false when there is nothing to use.
+func (s *section) namedFile(key string) (path string, data []byte, ok bool) {
+	text := s.text(key)
+	if text == "" {
+		return "", nil, false
+	}
+	path = s.filePath(text)
+	data, err := s.readFile(path)
+	if err != nil {
+		v := s.value(key)
+		s.problemf(v.at, v.path, "the file %s cannot be read: %s; a relative path starts at the folder of the configuration", path, cause(err))
+		return path, nil, false
+	}
+	return path, data, true
+}
+
+// password reads "password" or "password_file". One newline at the end of the
+// file, which editors add, is not part of the password.
+func (s *section) password() Secret {
+	direct := s.text("password")
+	path, data, ok := s.namedFile("password_file")
+	content := string(data)
+	if line, cut := strings.CutSuffix(content, "\n"); cut {
+		content = strings.TrimSuffix(line, "\r")
+	}
+	v := s.value("password_file")
+	switch {
+	case direct != "" && path != "":
+		s.problemf(v.at, v.path, "password and password_file exclude each other; keep one")
+	case ok && content == "":
+		s.problemf(v.at, v.path, "the file %s holds no password", path)
+	case ok:
+		return Secret(content)
+	}
+	return Secret(direct)
+}

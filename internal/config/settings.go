@@ -1,0 +1,131 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"idemscope/internal/flow"
+)
+
+const year = 365 * 24 * time.Hour
+
+// config reads the outermost section. Parts that others refer to come first,
+// whatever their order in the file.
+func (r *reader) config(root *section) *Config {
+	c := &Config{file: r.file, places: r.places}
+	c.Listen, c.WebConfig = root.listener()
+	c.TimeZone = root.zone("time_zone")
+	root.named("mysql", func(name string, s *section) { c.MySQL = append(c.MySQL, s.mysql(name)) })
+	root.named("redis", func(name string, s *section) { c.Redis = append(c.Redis, s.redis(name)) })
+	root.named("brokers", func(name string, s *section) { c.Brokers = append(c.Brokers, s.broker(name)) })
+	root.named("ledgers", func(name string, s *section) { c.Ledgers = append(c.Ledgers, s.ledger(name)) })
+	root.flows(c)
+	c.Counters = root.counters(c)
+	c.Console = root.console()
+	c.Exporter = root.exporter()
+	root.close()
+	return c
+}
+
+// listener reads where to listen. Beyond this machine that needs a web_config
+// that asks who is there, because the console shows business keys.
+func (s *section) listener() (listen, webConfig string) {
+	listen = s.text("listen")
+	webConfig, web, _ := s.namedFile("web_config")
+	if listen == "" {
+		return "127.0.0.1:9877", webConfig
+	}
+	v := s.value("listen")
+	host, port, err := net.SplitHostPort(listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	switch {
+	case err != nil:
+		s.problemf(v.at, v.path, `must be host:port, such as "127.0.0.1:9877"`)
+	case loopback(host) || s.reported("web_config"):
+	case webConfig == "":
+		s.problemf(v.at, v.path, "other machines may reach this address; set web_config to an exporter-toolkit file with users and TLS, or listen on 127.0.0.1")
+	case !authenticates(web):
+		s.problemf(v.at, v.path, "other machines may reach this address, and the file %s lets everybody in; add basic_auth_users to it, or listen on 127.0.0.1", webConfig)
+	}
+	return listen, webConfig
+}
+
+// authenticates reports whether an exporter-toolkit file demands a password or a
+// client certificate. Whether the file is right otherwise is for the toolkit to say.
+func authenticates(web []byte) bool {
+	var file struct {
+		Users map[string]string `yaml:"basic_auth_users"`
+		TLS   struct {
+			ClientAuth string `yaml:"client_auth_type"`
+		} `yaml:"tls_server_config"`
+	}
+	return yaml.Unmarshal(web, &file) == nil && (len(file.Users) > 0 || file.TLS.ClientAuth == "RequireAndVerifyClientCert")
+}
+
+// loopback reports whether only this machine can reach the host. Names other
+// than localhost are not looked up: what they mean may change.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func (s *section) counters(c *Config) *Counters {
+	part := s.section("counters")
+	if part == nil {
+		return nil
+	}
+	defer part.close()
+	redis := part.ref("redis", "redis")
+	return &Counters{Redis: redis, Prefix: c.keyPrefix(redis) + part.text("prefix")}
+}
+
+// keyPrefix returns the key prefix of the named Redis.
+func (c *Config) keyPrefix(redis string) string {
+	for _, r := range c.Redis {
+		if r.Name == redis {
+			return r.KeyPrefix
+		}
+	}
+	return ""
+}
+
+func (s *section) console() Console {
+	part := s.optional("console")
+	defer part.close()
+	language := part.word("language", "auto", "auto", string(flow.English), string(flow.Chinese))
+	if language == "auto" {
+		language = ""
+	}
+	return Console{
+		Language:      flow.Language(language),
+		LookupTimeout: part.duration("lookup_timeout", time.Second, 100*time.Millisecond, 30*time.Second),
+	}
+}
+
+func (s *section) exporter() Exporter {
+	part := s.optional("exporter")
+	defer part.close()
+	return Exporter{
+		Interval:    part.duration("interval", 5*time.Second, time.Second, 10*time.Minute),
+		Lookback:    part.duration("lookback", 24*time.Hour, time.Minute, year),
+		MaxBizTypes: part.whole("max_biz_types", 200, 1, 10000),
+	}
+}
+
+// optional is section, but an empty one instead of nil, so that defaults apply.
+func (s *section) optional(key string) *section {
+	if part := s.section(key); part != nil {
+		return part
+	}
+	return &section{reader: s.reader, path: s.pathOf(key), at: s.at}
+}
