@@ -14,14 +14,15 @@ func TestBadFiles(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no fixtures: %v", err)
 	}
-	env := environment(map[string]string{"MYSQL_USER": "idemscope", "MYSQL_PASSWORD": "hunter2"})
+	t.Setenv("MYSQL_USER", "idemscope")
+	t.Setenv("MYSQL_PASSWORD", "hunter2")
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".yaml"), func(t *testing.T) {
 			want, err := os.ReadFile(strings.TrimSuffix(name, ".yaml") + ".want")
 			if err != nil {
 				t.Error(err)
 			}
-			_, err = Load(name, env)
+			_, err = Load(name)
 			var problems Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("got %v (%T), want Problems", err, err)

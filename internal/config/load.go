@@ -16,9 +16,9 @@ const maxSize = 1 << 20
 // firstSteps is the remedy where there is no configuration yet.
 const firstSteps = "copy examples/idemscope.yaml there and adapt it"
 
-// Load reads and validates the configuration file at path. env looks a variable
-// up, as os.LookupEnv does. The error, if any, is a Problems.
-func Load(path string, env func(string) (string, bool)) (*Config, error) {
+// Load reads and validates the configuration file at path, with the variables of
+// this process's environment. The error, if any, is a Problems.
+func Load(path string) (*Config, error) {
 	data, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -26,12 +26,12 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	case err != nil:
 		return nil, Problems{{File: path, Text: "cannot be read: " + cause(err)}}
 	}
-	return Parse(path, data, env, readFile)
+	return Parse(path, data, os.LookupEnv, readFile)
 }
 
 // Parse validates the configuration in data, which is called name in errors.
-// Relative paths in it start at the folder of name. env looks a variable up and
-// readFile reads a named file whole; Parse reads nothing else. The error, if
+// Relative paths in it start at the folder of name. env looks a variable up, as
+// os.LookupEnv does, and readFile reads a named file whole; Parse reads nothing else. The error, if
 // any, is a Problems.
 func Parse(name string, data []byte, env func(string) (string, bool), readFile func(string) ([]byte, error)) (*Config, error) {
 	r := &reader{file: name, env: env, readFile: readFile, places: map[string]place{}, defined: map[string][]string{}}

@@ -14,7 +14,7 @@ func TestLoadReadsRelativeFiles(t *testing.T) {
 	path := filepath.Join(dir, "idemscope.yaml")
 	write(t, filepath.Join(dir, "secrets", "mysql"), "hunter2\n")
 	write(t, path, strings.Replace(minimal(""), "user: idemscope}", "user: idemscope, password_file: secrets/mysql}", 1))
-	c, err := Load(path, environment(nil))
+	c, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,19 +24,19 @@ func TestLoadReadsRelativeFiles(t *testing.T) {
 }
 
 func TestLoadWithoutFile(t *testing.T) {
-	_, err := Load("nowhere/idemscope.yaml", environment(nil))
+	_, err := Load("nowhere/idemscope.yaml")
 	wantProblems(t, err, "nowhere/idemscope.yaml: there is no such file; copy examples/idemscope.yaml there and adapt it, or name another file with --config")
 }
 
 func TestLoadFolder(t *testing.T) {
-	_, err := Load("testdata", environment(nil))
+	_, err := Load("testdata")
 	wantProblems(t, err, "testdata: cannot be read: is a directory")
 }
 
 func TestLoadTooLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "idemscope.yaml")
 	write(t, path, minimal("#"+strings.Repeat("x", maxSize)))
-	_, err := Load(path, environment(nil))
+	_, err := Load(path)
 	wantProblems(t, err, path+": cannot be read: it is larger than 1 MiB")
 	_, err = parse(minimal("#"+strings.Repeat("x", maxSize)), nil)
 	wantProblems(t, err, "test.yaml: cannot be read: it is larger than 1 MiB")
@@ -52,7 +52,7 @@ func TestSecretFileTooLarge(t *testing.T) {
 	path := filepath.Join(dir, "idemscope.yaml")
 	write(t, filepath.Join(dir, "big"), strings.Repeat("x", maxSize+1))
 	write(t, path, strings.Replace(minimal(""), "user: idemscope}", "user: idemscope, password_file: big}", 1))
-	_, err := Load(path, environment(nil))
+	_, err := Load(path)
 	wantProblem(t, err, "big cannot be read: it is larger than 1 MiB")
 }
 

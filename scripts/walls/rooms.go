@@ -1,0 +1,72 @@
+package main
+
+// The vocabulary, and the layers that stand on it. An arrow may skip layers, never point up or sideways.
+var (
+	words  = []string{"internal/flow"}
+	stores = with(words, "internal/ledger", "internal/lockstore", "internal/broker")
+	judges = with(stores, "internal/dossier", "internal/verdict")
+	answer = with(judges, "internal/answer")
+)
+
+// rooms lists what each package may import of this module. A name that ends in /* stands for the packages below it
+// that have no entry of their own. A package that is not listed is an error: whoever adds one decides here where it
+// stands.
+var rooms = map[string][]string{
+	"internal/flow":            nil,
+	"internal/config":          words,
+	"internal/ledger":          words,
+	"internal/lockstore":       words,
+	"internal/broker":          words,
+	"internal/broker/rabbitmq": with(words, "internal/broker"),
+	"internal/dossier":         stores,
+	"internal/verdict":         with(stores, "internal/dossier"), // the evidence that it judges
+	"internal/answer":          judges,
+	"web":                      nil,
+	"exporter":                 answer,
+	"console":                  with(answer, "web"),
+	"internal/lab/servers":     nil,
+	"internal/lab":             with(answer, "internal/lab/servers"),
+	"internal/app": with(answer, "internal/config", "internal/broker/rabbitmq",
+		"internal/lab/servers", "internal/lab", "exporter", "console"),
+	"cmd/idemscope": with(words, "internal/app"),
+
+	"internal/testkit":   {"internal/lab/servers"},
+	"internal/testkit/*": {"internal/testkit", "internal/lab/servers"},
+	"scripts/walls":      nil,
+}
+
+// guard gives packages from elsewhere to a few rooms alone.
+type guard struct {
+	imports []string // import paths, each with the packages below it
+	rooms   []string // as in the table of rooms
+	why     string
+}
+
+var guards = []guard{
+	{
+		imports: []string{"database/sql", "github.com/jmoiron/sqlx", "github.com/go-sql-driver/mysql"},
+		rooms:   []string{"internal/ledger", "internal/lab", "internal/lab/servers", "internal/testkit"},
+		why:     "internal/ledger alone talks to MySQL",
+	},
+	{
+		imports: []string{"github.com/redis/go-redis"},
+		rooms:   []string{"internal/lockstore", "internal/lab", "internal/lab/servers", "internal/testkit"},
+		why:     "internal/lockstore alone talks to Redis",
+	},
+	{
+		imports: []string{"github.com/rabbitmq/amqp091-go"},
+		rooms:   []string{"internal/broker/rabbitmq", "internal/lab", "internal/testkit"},
+		why:     "internal/broker/rabbitmq alone talks to RabbitMQ",
+	},
+}
+
+// envFuncs are the functions of package os that read the environment, and envRooms the packages that may call them.
+var (
+	envFuncs = []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv"}
+	envRooms = []string{"internal/config", "internal/lab/servers", "internal/testkit", "internal/testkit/*", "cmd/idemscope"}
+)
+
+// with returns a new list.
+func with(list []string, more ...string) []string {
+	return append(append([]string(nil), list...), more...)
+}
