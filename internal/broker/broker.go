@@ -20,10 +20,17 @@ const (
 	RoleDeadLetter Role = "dead_letter"
 )
 
+// NamedQueue is a queue that a flow names, and what for.
+type NamedQueue struct {
+	Name string
+	Role Role
+}
+
 // Queue is one named queue as the broker reports it.
 type Queue struct {
 	// State is found (totals follow), absent (the broker says there is no such
-	// queue) or error (Reason says why).
+	// queue), unknown (there is one, and its totals are not known) or error. For
+	// all but found Reason says why.
 	flow.Observation
 	Name string
 	Role Role
@@ -31,6 +38,9 @@ type Queue struct {
 	Kind string
 	// Ready, Unacked and Consumers are totals, never about one key.
 	Ready, Unacked, Consumers int64
+	// Other counts messages that the broker holds for the queue in any further
+	// state, such as a delayed retry.
+	Other int64
 	// Redelivered counts deliveries that were not the first, since the queue's
 	// statistics began. RedeliveredKnown is false when the broker keeps none.
 	Redelivered      int64
@@ -41,8 +51,8 @@ type Queue struct {
 	DeadLetterExchange bool
 }
 
-// Messages is how many messages the queue holds, ready and unacked.
-func (q Queue) Messages() int64 { return q.Ready + q.Unacked }
+// Messages is how many messages the queue holds, in whatever state.
+func (q Queue) Messages() int64 { return q.Ready + q.Unacked + q.Other }
 
 // Evidence is what the broker shows about one key. With totals only, its state
 // is Absent when every place a message of the flow could rest is known to be

@@ -21,9 +21,6 @@ type Dossier struct {
 	Flow flow.Flow
 	// Record is what the flow's ledger shows.
 	Record ledger.Found
-	// RecordIsPresence: the table has no status; a row means completed, so a
-	// run in progress has no row.
-	RecordIsPresence bool
 	// Lock and Marker are nil when the flow has none.
 	Lock, Marker *RedisEvidence
 	// Broker is nil when the flow names no queue.

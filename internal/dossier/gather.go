@@ -16,7 +16,6 @@ import (
 // Records finds the rows of one key in one ledger.
 type Records interface {
 	Find(ctx context.Context, k flow.Key) ledger.Found
-	Presence() bool
 }
 
 // Keys looks at one exact Redis key.
@@ -81,7 +80,7 @@ func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier 
 	marker := g.askRedis(ctx, f.Marker, k)
 	queues := g.askBroker(ctx, f.Queue)
 
-	d := Dossier{Key: k, Flow: f, RecordIsPresence: g.options.Ledgers[f.Ledger].Presence()}
+	d := Dossier{Key: k, Flow: f}
 	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
 	if d.mayHaveMoved() {
 		d.Record = <-g.askRecord(ctx, f, k)

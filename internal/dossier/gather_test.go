@@ -22,7 +22,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type records func(ctx context.Context) ledger.Found
 
 func (r records) Find(ctx context.Context, _ flow.Key) ledger.Found { return r(ctx) }
-func (records) Presence() bool                                      { return false }
 
 type keys func(ctx context.Context, key string) lockstore.Entry
 

@@ -85,6 +85,10 @@ type Found struct {
 	// TooLong: the asked biz_id has more characters than Width. Rows then hold
 	// what the id would be cut to, if such a row exists (never Exact).
 	TooLong bool
-	// Replica: the server is a replica or read-only, so absence proves less.
+	// Replica: the server is a replica or read-only. A row that is missing there
+	// may exist on its primary: the state is then Unknown, never Absent.
 	Replica bool
+	// ByPresence: the table has no status column; a row means completed, and a
+	// run in progress has none yet.
+	ByPresence bool
 }

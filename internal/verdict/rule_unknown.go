@@ -38,6 +38,10 @@ func (e evidence) gap() *gap {
 	switch {
 	case e.is(flow.Completed), e.fresh(), e.is(flow.Unmapped):
 		return nil
+	case e.Record.Replica && (e.silent() || e.is(flow.Failed)):
+		return &gap{layer: flow.LayerMySQL, why: flow.T(
+			"the record says %v, but it was read from a replica or read-only server, and its primary may know better", "记录状态为%v，但读取自从库或只读库，主库上的情况可能已经不同", phaseText(e.row.Phase)),
+			advice: []flow.Text{flow.T("Look the record up on the primary.", "到主库上查询该记录。")}}
 	case e.is(flow.Processing):
 		return e.gapOfSilentRecord()
 	case e.is(flow.Failed):
@@ -110,7 +114,7 @@ func (e evidence) gapWithoutRecord() *gap {
 // its row at the end, or a consumer that died in between.
 func (e evidence) gapOfLoneLock() *gap {
 	age, known := e.lockAge()
-	if known && age <= acquireTime || e.RecordIsPresence || e.markerYoung() {
+	if known && age <= acquireTime || e.Record.ByPresence || e.markerYoung() {
 		return nil
 	}
 	return &gap{

@@ -81,12 +81,13 @@ func noLock(d *dossier.Dossier)         { d.Lock, d.Flow.Lock = nil, nil }
 func noMarker(d *dossier.Dossier)       { d.Marker, d.Flow.Marker = nil, nil }
 func noBroker(d *dossier.Dossier)       { d.Broker, d.Flow.Queue = nil, nil }
 func renewed(d *dossier.Dossier)        { d.Flow.Lock.Renewed = true }
-func presence(d *dossier.Dossier)       { d.RecordIsPresence = true }
+func presence(d *dossier.Dossier)       { d.Record.ByPresence = true }
 func lockShared(d *dossier.Dossier)     { d.Lock.Owners = []flow.Place{{Flow: "other"}} }
 func markerShared(d *dossier.Dossier)   { d.Marker.OwnersOpen = true }
 func lockForeign(d *dossier.Dossier)    { d.Lock.Foreign, d.Lock.Type = true, "hash" }
 func lockUndeclared(d *dossier.Dossier) { d.Flow.Lock.TTL = 0 }
 func resume(d *dossier.Dossier)         { d.Flow.OnProcessing = flow.Resume }
+func replica(d *dossier.Dossier)        { d.Record.Replica = true }
 func near(r *ledger.Row)                { r.Exact, r.BizID = false, "ord-1" }
 func ageless(r *ledger.Row)             { r.AgeKnown, r.Updated, r.Created = false, ledger.Stamp{}, ledger.Stamp{} }
 func zeroDate(r *ledger.Row)            { r.AgeKnown, r.Updated.State = false, ledger.StampZero }
@@ -168,6 +169,10 @@ func TestUnknown(t *testing.T) {
 		"marker set 8 s ago":             {Unknown, flow.LayerBroker, scenes(marker(24*time.Hour - 8*time.Second))},
 		"lone lock, not young":           {Unknown, flow.LayerRedis, scenes(lock(5 * time.Second))},
 		"lone lock, TTL undeclared":      {Unknown, flow.LayerRedis, scenes(lock(5*time.Second), lockUndeclared)},
+		"silent on a replica":            {Unknown, flow.LayerMySQL, scenes(row(flow.Processing, old), replica)},
+		"failed on a replica":            {Unknown, flow.LayerMySQL, scenes(row(flow.Failed, old), replica)},
+		"completed on a replica":         {Completed, flow.LayerNone, scenes(row(flow.Completed, old), replica)},
+		"fresh on a replica":             {Running, flow.LayerNone, scenes(row(flow.Processing, fresh), replica)},
 		"completed beats a dead Redis":   {Completed, flow.LayerNone, scenes(row(flow.Completed, old), lockError, markerError, brokerError)},
 		"fresh beats a dead Redis":       {Running, flow.LayerNone, scenes(row(flow.Processing, fresh), lockError, markerError, brokerError)},
 		"marker decides without queues":  {Stuck, flow.LayerRedis, scenes(row(flow.Failed, old), marker(time.Hour), brokerError)},
