@@ -1,0 +1,191 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
+	"idemscope/internal/lockstore"
+)
+
+const (
+	defaultInterval    = 5 * time.Second
+	defaultLookback    = 24 * time.Hour
+	defaultMaxBizTypes = 200
+	// The timeout of a poll is the interval, within these bounds.
+	minTimeout = time.Second
+	maxTimeout = 10 * time.Second
+	// maxScrapes is how many scrapes are answered at a time.
+	maxScrapes = 10
+)
+
+// Options of an Exporter. The maps are keyed by the configured names, which
+// become label values.
+type Options struct {
+	// Flows are all configured flows.
+	Flows []flow.Flow
+	// Ledgers must hold every ledger that a flow names.
+	Ledgers map[string]*ledger.Ledger
+	// Counters reads the counters of instrumented consumers; nil when they are
+	// not configured. CountersSource is the name of their Redis.
+	Counters       func(context.Context) (lockstore.Counters, error)
+	CountersSource string
+	// Brokers must hold every broker that a queue names.
+	Brokers map[string]Broker
+	// Interval is the pause between two polls of a source; 0 means 5 s.
+	Interval time.Duration
+	// Lookback is how far back open records are searched at the start; 0 means 24 h.
+	Lookback time.Duration
+	// MaxBizTypes bounds the biz_type labels; 0 means 200. Configured types
+	// are never cut.
+	MaxBizTypes int
+	// Version of the program, for idemscope_build_info.
+	Version string
+	// Logger may be nil for none.
+	Logger *slog.Logger
+}
+
+// Exporter polls the sources and keeps what it found for /metrics.
+type Exporter struct {
+	loops    []*loop
+	registry *prometheus.Registry
+	log      *slog.Logger
+}
+
+// New checks the options. It reads nothing: Run does.
+func New(o Options) (*Exporter, error) {
+	if err := o.complete(); err != nil {
+		return nil, fmt.Errorf("exporter: %w", err)
+	}
+	e := &Exporter{registry: prometheus.NewRegistry(), log: o.Logger}
+	sums, descs := newSums(), newDescs()
+	types := flow.NewCatalog(o.Flows).Types()
+	sh := shared{labels: newLabels(o.MaxBizTypes, types, sums.labelOverflow), sums: sums, descs: descs, log: o.Logger}
+	e.loops = newLoops(o, types, sh)
+	all := append(sums.collectors(),
+		&snapshots{descs: descs, loops: e.loops, constant: lockTTLs(descs, o.Flows)},
+		buildInfo(o.Version),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, c := range all {
+		if err := e.registry.Register(c); err != nil {
+			return nil, fmt.Errorf("exporter: %w", err)
+		}
+	}
+	return e, nil
+}
+
+// complete fills in the defaults and checks the rest.
+func (o *Options) complete() error {
+	if o.Interval < 0 || o.Lookback < 0 || o.MaxBizTypes < 0 {
+		return errors.New("interval, lookback and the cap of biz_types must not be negative")
+	}
+	if o.Counters != nil && o.CountersSource == "" {
+		return errors.New("the source of the consumer counters has no name")
+	}
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
+	}
+	if o.Lookback == 0 {
+		o.Lookback = defaultLookback
+	}
+	if o.MaxBizTypes == 0 {
+		o.MaxBizTypes = defaultMaxBizTypes
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, f := range o.Flows {
+		if o.Ledgers[f.Ledger] == nil {
+			return fmt.Errorf("flow %s names the ledger %q, which is not there", f.Name, f.Ledger)
+		}
+		if f.Queue != nil && o.Brokers[f.Queue.Broker] == nil {
+			return fmt.Errorf("flow %s names the broker %q, which is not there", f.Name, f.Queue.Broker)
+		}
+	}
+	return nil
+}
+
+// newLoops makes one loop per source, in a fixed order.
+func newLoops(o Options, types []string, sh shared) []*loop {
+	var loops []*loop
+	add := func(name, kind string, s source) {
+		loops = append(loops, &loop{name: name, kind: kind, source: s, interval: o.Interval,
+			timeout: min(max(o.Interval, minTimeout), maxTimeout), log: o.Logger})
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Ledgers)) {
+		var shards []shard
+		for _, s := range o.Ledgers[name].Shards() {
+			shards = append(shards, s)
+		}
+		add(name, kindLedger, newLedgerSource(name, shards, o.Flows, o.Lookback, sh))
+	}
+	if o.Counters != nil {
+		add(o.CountersSource, kindCounters, &countersSource{shared: sh, name: o.CountersSource, read: o.Counters, types: types,
+			reported: map[string]bool{}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Brokers)) {
+		// A broker without a named queue is never asked, so nothing is claimed of it.
+		if queues := namedQueues(name, o.Flows); len(queues) > 0 {
+			add(name, kindBroker, &queuesSource{shared: sh, name: name, broker: o.Brokers[name], queues: queues, missing: map[string]bool{}})
+		}
+	}
+	return loops
+}
+
+// Run polls all sources until ctx ends, and returns when every loop has ended.
+// The end of ctx is no error.
+func (e *Exporter) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, l := range e.loops {
+		wg.Go(func() { l.run(ctx) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// Gatherer gives all metrics.
+func (e *Exporter) Gatherer() prometheus.Gatherer { return e.registry }
+
+// Handler serves /metrics from memory. OpenMetrics is not offered: it would
+// change the le labels of the histograms, and so the identity of their series,
+// depending on who scrapes. Native histograms travel in protobuf.
+func (e *Exporter) Handler() http.Handler {
+	return promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{
+		ErrorHandling:       promhttp.ContinueOnError,
+		ErrorLog:            slog.NewLogLogger(e.log.Handler(), slog.LevelError),
+		MaxRequestsInFlight: maxScrapes,
+	})
+}
+
+// lockTTLs are the metrics that come from the configuration alone.
+func lockTTLs(d *descs, flows []flow.Flow) []prometheus.Metric {
+	var metrics []prometheus.Metric
+	for _, f := range flows {
+		if ttl := lockTTL(f); ttl > 0 {
+			metrics = append(metrics, gauge(d.lockTTL, ttl.Seconds(), f.Name))
+		}
+	}
+	return metrics
+}
+
+func buildInfo(version string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "idemscope_build_info",
+		Help:        "Always 1; the labels tell what is running.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
+}

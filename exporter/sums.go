@@ -1,0 +1,99 @@
+package exporter
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"idemscope/internal/lockstore"
+)
+
+const helpRetries = "Runs of keys whose last run had failed. source=\"consumer\": counted by instrumented consumers in Redis (field retry). " +
+	"source=\"ledger\": records seen to leave the status failed, by polling MySQL; a retry that starts and fails again between two reads, " +
+	"or that inserts a deleted row anew, is not counted there."
+
+// sums are the counters and histograms that this process adds up from what it
+// sees in ledgers. They are monotone whatever the stores do, so they stay
+// exported while a source is down; Prometheus bridges their restart at zero.
+type sums struct {
+	created, completed, failed *prometheus.CounterVec // ledger, biz_type
+	duration                   *prometheus.HistogramVec
+	retries                    *prometheus.CounterVec // biz_type
+	longer                     *prometheus.CounterVec // flow, biz_type
+	burned                     *prometheus.CounterVec // ledger
+	rowsRead, watchOverflow    *prometheus.CounterVec // source
+	labelOverflow              prometheus.Counter
+}
+
+func newSums() *sums {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	return &sums{
+		created: counter("idem_records_created_total",
+			"Records that appeared in the MySQL table since this process started, by polling the tail of the primary key. "+
+				"A record that is inserted and deleted between two polls is not counted.", "ledger", "biz_type"),
+		completed: counter("idem_records_completed_total",
+			"Records seen to reach the status completed in the MySQL table since this process started.", "ledger", "biz_type"),
+		failed: counter("idem_records_failed_total",
+			"Times that a record was seen to reach the status failed in the MySQL table since this process started. "+
+				"A failure that is retried between two reads is not counted.", "ledger", "biz_type"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "idem_record_duration_seconds",
+			Help: "Time from creation to last update of records seen to complete, from the time columns of the MySQL table and with their " +
+				"resolution (1 s for DATETIME). For a retried record it spans all its runs. Negative times are not counted.",
+			Buckets:                         durationBounds(),
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  160,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, []string{"ledger", "biz_type"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "idem_retries_total", Help: helpRetries,
+			ConstLabels: prometheus.Labels{"source": "ledger"}}, []string{"biz_type"}),
+		longer: counter("idem_runs_longer_than_lock_total",
+			"First runs of records that took at least as long as the configured TTL of the flow's lock, from the time columns of the MySQL table and "+
+				"with their resolution. Later runs of a retried record and locks that a watchdog renews are left out.", "flow", "biz_type"),
+		burned: counter("idem_record_ids_burned_total",
+			"Ids of the MySQL table that stayed without a row between two seen rows for a minute: inserts refused by the unique key, or rolled back. "+
+				"An upper bound for dedup hits: upserts, auto_increment_increment above 1 and rows deleted within a poll burn ids too. "+
+				"One gap counts 10000 at most.", "ledger"),
+		rowsRead: counter("idemscope_rows_read_total",
+			"Rows that the database returned to this process for the tail and for open records.", "source"),
+		watchOverflow: counter("idemscope_watch_overflow_total",
+			"Open records that are not followed because the ledger has more of them than are watched at a time; gauges of open records are then too low.", "source"),
+		labelOverflow: prometheus.NewCounter(prometheus.CounterOpts{Name: "idemscope_label_overflow_total",
+			Help: "Readings of a biz_type beyond exporter.max_biz_types, exported as biz_type=\"other\": a record once, consumer counters at each poll."}),
+	}
+}
+
+func (s *sums) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.created, s.completed, s.failed, s.duration, s.retries, s.longer, s.burned, s.rowsRead,
+		s.watchOverflow, s.labelOverflow}
+}
+
+// startLedger makes the series of a ledger that is readable for the first time.
+func (s *sums) startLedger(ledger string) {
+	s.burned.WithLabelValues(ledger)
+	s.watchOverflow.WithLabelValues(ledger)
+}
+
+// startType makes the series of one biz_type, at zero unless they exist.
+func (s *sums) startType(ledger, label string, to *route) {
+	s.created.WithLabelValues(ledger, label)
+	s.completed.WithLabelValues(ledger, label)
+	s.failed.WithLabelValues(ledger, label)
+	s.duration.WithLabelValues(ledger, label)
+	s.retries.WithLabelValues(label)
+	if to != nil && to.lockTTL > 0 {
+		s.longer.WithLabelValues(to.flow, label)
+	}
+}
+
+// durationBounds are the buckets of the instrumentation contract in seconds, so
+// that record and run durations can be compared bucket by bucket.
+func durationBounds() []float64 {
+	bounds := make([]float64, 0, len(lockstore.RunBounds))
+	for _, ms := range lockstore.RunBounds {
+		bounds = append(bounds, float64(ms)/1000)
+	}
+	return bounds
+}
