@@ -1,0 +1,144 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"idemscope/internal/answer"
+	"idemscope/internal/flow"
+)
+
+// Desk answers look-ups.
+type Desk interface {
+	// Places returns every flow that carries the key, narrowed to flowName
+	// unless that is empty. The error is an answer.NoFlow.
+	Places(k flow.Key, flowName string) ([]flow.Place, error)
+	// Answer looks one key up in one flow.
+	Answer(ctx context.Context, p flow.Place) (answer.Answer, error)
+	// Search looks up everything that a text could mean.
+	Search(ctx context.Context, query string) (answer.Result, error)
+}
+
+// Problem is one reason why the process is not ready to serve.
+type Problem struct {
+	// Part is what is not ready, e.g. "mysql main".
+	Part string
+	// Reason holds no secret.
+	Reason flow.Text
+}
+
+// Options of the console.
+type Options struct {
+	// Desk answers. Mandatory.
+	Desk Desk
+	// Flows are those configured, in their order. Mandatory.
+	Flows []flow.Flow
+	// Metrics is served under /metrics; nil means that there is no such page.
+	Metrics http.Handler
+	// Ready lists what is not ready; nil means always ready.
+	Ready func(context.Context) []Problem
+	// Language is auto, en or zh; empty means auto: what the browser asks for.
+	Language string
+	// Zone in which times are shown; nil means UTC.
+	Zone *time.Location
+	// Version of the program, shown in the footer; it may be empty.
+	Version string
+	// Logger takes failures of the console itself; nil means slog.Default.
+	Logger *slog.Logger
+}
+
+// readyTimeout bounds one question to Options.Ready.
+const readyTimeout = 5 * time.Second
+
+// console serves all pages. It holds nothing that changes.
+type console struct {
+	Options
+	// language is what Options.Language fixes; empty means auto.
+	language flow.Language
+	assets   assets
+	pages    pages
+}
+
+// New parses the templates and returns the handler of all pages.
+func New(o Options) (http.Handler, error) {
+	c := &console{Options: o}
+	if o.Desk == nil || len(o.Flows) == 0 {
+		return nil, errors.New("console: a desk and at least one flow are mandatory")
+	}
+	if o.Language != "" && o.Language != "auto" {
+		language, ok := flow.ParseLanguage(o.Language)
+		if !ok {
+			return nil, fmt.Errorf("console: language %q is none of auto, en, zh", o.Language)
+		}
+		c.language = language
+	}
+	if c.Zone == nil {
+		c.Zone = time.UTC
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	var err error
+	if c.assets, err = loadAssets(); err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	if c.pages, err = parsePages(c.assets, c.Zone); err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	return c.routes()
+}
+
+func (c *console) routes() (http.Handler, error) {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	// Redirects of the router would be absolute and lose a path prefix.
+	engine.RedirectTrailingSlash = false
+	engine.HandleMethodNotAllowed = true
+	if err := engine.SetTrustedProxies(nil); err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	engine.Use(secureHeaders, c.recovery)
+	engine.NoRoute(c.visit(func(*gin.Context, visit) error { return notFound() }))
+	engine.NoMethod(c.visit(func(*gin.Context, visit) error { return methodNotAllowed() }))
+
+	get := func(path string, h gin.HandlerFunc) { engine.Match([]string{http.MethodGet, http.MethodHead}, path, h) }
+	get("/", c.visit(c.home))
+	get("/search", c.visit(c.search))
+	get("/key", c.visit(c.key))
+	get("/api/v1/search", c.visit(c.searchJSON))
+	get("/api/v1/lookup", c.visit(c.lookupJSON))
+	get("/static/:name", c.visit(c.static))
+	get("/favicon.ico", c.favicon)
+	get("/favicon.svg", c.favicon)
+	get("/healthz", func(g *gin.Context) { g.String(http.StatusOK, "ok\n") })
+	get("/readyz", c.ready)
+	if c.Metrics != nil {
+		get("/metrics", gin.WrapH(c.Metrics))
+	}
+	return engine, nil
+}
+
+// ready answers 200, or 503 with one line per problem.
+func (c *console) ready(g *gin.Context) {
+	var problems []Problem
+	if c.Ready != nil {
+		ctx, cancel := context.WithTimeout(g.Request.Context(), readyTimeout)
+		defer cancel()
+		problems = c.Ready(ctx)
+	}
+	if len(problems) == 0 {
+		g.String(http.StatusOK, "ready\n")
+		return
+	}
+	text := ""
+	for _, p := range problems {
+		text += fmt.Sprintf("%s: %s\n", p.Part, p.Reason.EN)
+	}
+	g.String(http.StatusServiceUnavailable, "%s", text)
+}
