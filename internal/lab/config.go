@@ -1,0 +1,65 @@
+package lab
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed config.yaml.tmpl
+var configText string
+
+// ledgerText is one ledger of the configuration.
+type ledgerText struct {
+	Name, Table, Preset string
+	// BizType, BizID and Columns are for tables that do not hold them as the preset says; mostly empty.
+	BizType, BizID string
+	Columns        string
+}
+
+func ledgers() []ledgerText {
+	return []ledgerText{
+		{Name: "orders", Table: "idempotent_record", Preset: "idempotent_record"},
+		{Name: "points", Table: "message_deduplication", Preset: "message_deduplication"},
+		{Name: "signs", Table: "user_sign_record", Preset: "composite", BizType: "sign", BizID: "{user_id}:{sign_date}",
+			Columns: "{id: id, created: created_at}"},
+		{Name: "settlements", Table: "settlement_record", Preset: "idempotent_record"},
+		{Name: "coupons", Table: "coupon_record", Preset: "idempotent_record"},
+	}
+}
+
+// Config is the configuration with which idemscope reads this lab, as YAML. It holds the password of a monitoring user
+// that can touch no message, and nothing else that is secret.
+func (l *Lab) Config() []byte {
+	t := template.Must(template.New("config").Funcs(template.FuncMap{
+		"quote": strconv.Quote,
+		"list":  func(words []string) string { return "[" + strings.Join(words, ", ") + "]" },
+		"span":  span,
+	}).Parse(configText))
+	var out bytes.Buffer
+	if err := t.Execute(&out, map[string]any{
+		"Listen": l.listen, "MySQL": l.mariadb.Addr, "Redis": l.redisServer.Addr, "Database": database,
+		"MySQLName": mysqlName, "RedisName": redisName, "BrokerName": brokerName, "Vhost": vhost,
+		"Broker": l.rabbit != nil, "Management": l.monitor.management, "User": l.monitor.user, "Password": l.monitor.password,
+		"Ledgers": ledgers(), "Flows": l.routes,
+	}); err != nil {
+		panic(fmt.Sprintf("configuration of the lab: %v", err)) // the template is a constant and its values are in memory
+	}
+	return out.Bytes()
+}
+
+// span words a duration as people write it: 24h, not 24h0m0s.
+func span(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
