@@ -49,7 +49,7 @@ type bench struct {
 	log      *bytes.Buffer
 }
 
-// options of a bench; zero values are those of idempotent_record and payments.
+// benchOptions describe a bench: zero values are those of idempotent_record and payments.
 type benchOptions struct {
 	address    string
 	table      string

@@ -24,7 +24,7 @@ import (
 	"idemscope/internal/testkit"
 )
 
-// prometheus is a private Prometheus that scrapes one target.
+// prometheusServer is a private Prometheus that scrapes one target.
 type prometheusServer struct {
 	t    *testing.T
 	addr string
@@ -118,7 +118,7 @@ func (p *prometheusServer) value(expr string) string {
 	return fmt.Sprint(result[0].Value[1])
 }
 
-// complains returns the lines of the log that are no plain information.
+// complaints returns the lines of the log that are no plain information.
 func (p *prometheusServer) complaints() []string {
 	var lines []string
 	for line := range strings.Lines(p.log.String()) {

@@ -85,13 +85,13 @@ func (p *printer) time(t time.Time) string {
 func stateText(s flow.State) flow.Text {
 	switch s {
 	case flow.Found:
-		return flow.T("found", "找到")
+		return flow.T("found", "存在")
 	case flow.Absent:
-		return flow.T("absent", "没有")
+		return flow.T("absent", "不存在")
 	case flow.Unknown:
-		return flow.T("unknown", "未知")
+		return flow.T("unknown", "不确定")
 	}
-	return flow.T("error", "出错")
+	return flow.T("error", "读取失败")
 }
 
 func (p *printer) broker(e *broker.Evidence) {
@@ -127,7 +127,7 @@ func (p *printer) redis(layer string, r *dossier.RedisEvidence) {
 	}
 	seen := []string{flow.Visible(r.Key)}
 	if r.State == flow.Found {
-		ttl := flow.T("expires in %v", "%v 后过期", flow.Span(r.TTL))
+		ttl := flow.T("expires in %v", "%v后过期", flow.Span(r.TTL))
 		if r.NoTTL {
 			ttl = flow.T("no TTL, never expires", "没有 TTL，永不过期")
 		}
@@ -172,7 +172,7 @@ func (p *printer) row(r ledger.Row) []string {
 		}
 	}
 	if r.AgeKnown && r.Age >= 0 {
-		lines = append(lines, flow.T("last sign of life %v ago", "最近一次动静在 %v 前", flow.Span(r.Age)).In(p.lang))
+		lines = append(lines, flow.T("last sign of life %v ago", "最近一次动静在 %v前", flow.Span(r.Age)).In(p.lang))
 	}
 	return lines
 }

@@ -168,7 +168,7 @@ func bounded[E any](ctx context.Context, deadline time.Duration, ask func(contex
 		case <-overdue.C:
 			out <- late(flow.Observation{
 				State: flow.Error, ReadAt: time.Now(), Took: time.Since(start),
-				Reason: flow.T("no answer within %v", "%v 内没有应答", flow.Span(deadline)),
+				Reason: flow.T("no answer within %v", "%v内没有应答", flow.Span(deadline)),
 			})
 		}
 	}()

@@ -162,6 +162,7 @@ func TestVisible(t *testing.T) {
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                                     "0 ms",
+		300 * time.Microsecond:                "under 1 ms",
 		340 * time.Millisecond:                "340 ms",
 		1400 * time.Millisecond:               "1.4 s",
 		2 * time.Second:                       "2 s",

@@ -12,6 +12,8 @@ func Span(d time.Duration) Text {
 		d = -d
 	}
 	switch {
+	case 0 < d && d < time.Millisecond:
+		return T("under 1 ms", "不到 1 毫秒")
 	case d < time.Second:
 		return T("%d ms", "%d 毫秒", d.Milliseconds())
 	case d < 10*time.Second && d%time.Second != 0:

@@ -47,7 +47,7 @@ func rowFact(r ledger.Row) flow.Text {
 		text = flow.T("%v (status %s)", "%v（状态 %s）", text, flow.Visible(r.Status))
 	}
 	if r.AgeKnown && r.Age >= 0 {
-		text = flow.T("%v, last sign of life %v ago", "%v，最近一次动静在 %v 前", text, flow.Span(r.Age))
+		text = flow.T("%v, last sign of life %v ago", "%v，最近一次动静在 %v前", text, flow.Span(r.Age))
 	}
 	return text
 }
@@ -78,7 +78,7 @@ func redisFact(r *dossier.RedisEvidence, name flow.Text) flow.Text {
 	case r.NoTTL:
 		return flow.T("%v: there, without TTL", "%v：存在，没有 TTL", name)
 	}
-	return flow.T("%v: there, expires in %v", "%v：存在，%v 后过期", name, flow.Span(r.TTL))
+	return flow.T("%v: there, expires in %v", "%v：存在，%v后过期", name, flow.Span(r.TTL))
 }
 
 func (e evidence) brokerFact() flow.Text {
@@ -109,12 +109,12 @@ func (e evidence) lockExpires() flow.Text {
 	if !e.lockHeld() {
 		return flow.Text{}
 	}
-	return flow.T("The lock expires in %v unless it is released or extended first.", "锁将在 %v 后过期，除非提前释放或被续期。", flow.Span(e.Lock.TTL))
+	return flow.T("The lock expires in %v unless it is released or extended first.", "锁将在 %v后过期，除非提前释放或被续期。", flow.Span(e.Lock.TTL))
 }
 
 func (e evidence) markerExpires() flow.Text {
 	if e.Marker.NoTTL {
 		return flow.T("Nothing: the marker has no TTL and turns away every delivery for ever.", "不会自行恢复：标记没有 TTL，会一直挡掉每次投递。")
 	}
-	return flow.T("The marker expires in %v; until then it turns away every delivery.", "标记将在 %v 后过期；在此之前会挡掉每次投递。", flow.Span(e.Marker.TTL))
+	return flow.T("The marker expires in %v; until then it turns away every delivery.", "标记将在 %v后过期；在此之前会挡掉每次投递。", flow.Span(e.Marker.TTL))
 }

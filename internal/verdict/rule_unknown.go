@@ -80,7 +80,7 @@ func (e evidence) gapOfFailedRecord() *gap {
 	}
 	if e.brokerEmpty() && !e.olderThanTotals(e.row.Age, e.row.AgeKnown) {
 		return &gap{layer: flow.LayerBroker, why: flow.T(
-			"the run failed less than %v ago, and the queue figures may be older than that", "执行在不到 %v 前失败，而队列数字可能比这更旧", flow.Span(e.Broker.StatisticsAge))}
+			"the run failed less than %v ago, and the queue figures may be older than that", "执行在不到 %v前失败，而队列数字可能比这更旧", flow.Span(e.Broker.StatisticsAge))}
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (e evidence) gapOfYoungMarker() *gap {
 		return nil
 	}
 	return &gap{layer: flow.LayerBroker, why: flow.T(
-		"the marker was set %v ago without a record, and the queue figures may be older than that", "标记在 %v 前设置但没有记录，而队列数字可能比这更旧", flow.Span(age))}
+		"the marker was set %v ago without a record, and the queue figures may be older than that", "标记在 %v前设置但没有记录，而队列数字可能比这更旧", flow.Span(age))}
 }
 
 func lockName() flow.Text   { return flow.T("the lock", "锁") }

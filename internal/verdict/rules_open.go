@@ -151,7 +151,7 @@ func running(e evidence) *Verdict {
 		v.Sentence = flow.T("Running: the record is processing and the lock is held.", "正在执行：记录处于处理中，且锁被持有。")
 	case e.fresh():
 		v.Sentence = flow.T("Running: the record began processing %v ago, less than the %v that this flow allows.",
-			"正在执行：记录于 %v 前进入处理中，未超过该流程允许的 %v。", flow.Span(e.row.Age), flow.Span(e.Flow.StaleAfter))
+			"正在执行：记录于 %v前进入处理中，未超过该流程允许的 %v。", flow.Span(e.row.Age), flow.Span(e.Flow.StaleAfter))
 	case e.notBegun() && e.Record.ByPresence && e.lockHeld():
 		v.Sentence = flow.T("Running: the lock is held; this table gets its row only when the run ends.", "正在执行：锁被持有；该表在执行结束时才会写入行。")
 	default:

@@ -135,7 +135,7 @@ func mayHaveRunTwice(e evidence) *Verdict {
 	case e.lockTakenAnew() && !e.Flow.Lock.Renewed:
 		age, _ := e.lockAge()
 		v.Sentence = flow.T("It may have run twice: the lock was taken anew %v ago, while the record has been processing for %v.",
-			"可能执行了两次：锁在 %v 前被重新获取，而记录已处于处理中 %v。", flow.Span(age), flow.Span(e.row.Age))
+			"可能执行了两次：锁在 %v前被重新获取，而记录已处于处理中 %v。", flow.Span(age), flow.Span(e.row.Age))
 		v.Next = []flow.Text{e.lockExpires(), e.secondDelivery()}
 		v.Advice = []flow.Text{
 			flow.T("Find the first consumer: if it still works, its lock (TTL %v) was too short for this run.", "找到第一个消费者：若它仍在工作，说明锁（TTL %v）对这次执行太短。", flow.Span(e.Flow.Lock.TTL)),
@@ -158,7 +158,7 @@ func completed(e evidence) *Verdict {
 		Facts:    e.facts(),
 	}
 	if e.row.AgeKnown {
-		v.Sentence = flow.T("It ran once and completed %v ago.", "已执行一次，于 %v 前完成。", flow.Span(e.row.Age))
+		v.Sentence = flow.T("It ran once and completed %v ago.", "已执行一次，于 %v前完成。", flow.Span(e.row.Age))
 	}
 	v.Next = []flow.Text{flow.T("Every further delivery is a duplicate, and the record stops it.", "此后的每次投递都是重复，会被记录拦下。")}
 	return v

@@ -149,7 +149,7 @@ func TestCommand(t *testing.T) {
 	}
 	want := []string{"<-sg>", `<-w>`, `<\n>`, "<-u>", "<o'neil>"}
 	for _, name := range names {
-		want = append(want, "<https://rabbit.example/prefix/api/queues/%2F/"+url.PathEscape(name)+"?columns="+columns+">")
+		want = append(want, "<https://rabbit.example/prefix/api/queues/%2F/"+url.PathEscape(name)+"?columns="+shown+">")
 	}
 	if got := strings.Split(strings.TrimSpace(string(out)), "\n"); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

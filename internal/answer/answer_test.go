@@ -1,0 +1,97 @@
+package answer
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"idemscope/internal/broker"
+	"idemscope/internal/dossier"
+	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
+	"idemscope/internal/lockstore"
+	"idemscope/internal/verdict"
+)
+
+// hostile holds what a terminal or a JSON reader must never get as it is.
+const hostile = "a\x1b[31m\r\n\x00\u202e\xff<script>"
+
+// answerOf is a whole answer in which every text that a store can hold is hostile.
+func answerOf() Answer {
+	seen := flow.Observation{State: flow.Found, Source: "somewhere", ReadAt: time.Unix(1700000000, 0)}
+	stamp := ledger.Stamp{State: ledger.StampOK, Text: "2023-11-14 22:13:20", Time: time.Unix(1700000000, 0)}
+	d := dossier.Dossier{
+		Key:  flow.Key{BizType: "pay", BizID: hostile},
+		Flow: flow.Flow{Name: "payments", StaleAfter: time.Minute, Lock: &flow.RedisKey{TTL: time.Minute}, Queue: &flow.Queue{Name: "q"}},
+		Record: ledger.Found{Observation: seen, Rows: []ledger.Row{
+			{Table: "shop.t", ID: "18446744073709551615", BizType: "pay", BizID: hostile, Exact: true, Status: hostile, Phase: flow.Completed, Created: stamp, Updated: stamp, Age: time.Hour, AgeKnown: true},
+			{Table: "shop.t", ID: "2", BizType: "pay", BizID: hostile, Status: "1", Phase: flow.Unmapped, Updated: ledger.Stamp{State: ledger.StampZero, Text: "0000-00-00 00:00:00"}},
+		}},
+		Lock:   &dossier.RedisEvidence{Entry: lockstore.Entry{Observation: seen, Key: hostile, Type: "string", Value: hostile, TTL: time.Second}},
+		Broker: &broker.Evidence{Observation: seen, Queues: []broker.Queue{{Observation: flow.Observation{State: flow.Error, Reason: flow.T("down", "不可用")}, Name: "q"}}},
+	}
+	return Answer{Dossier: d, Verdict: verdict.Judge(d)}
+}
+
+func TestTextCannotMoveTheCursor(t *testing.T) {
+	for _, lang := range flow.Languages {
+		var out strings.Builder
+		if err := answerOf().WriteText(&out, lang, time.UTC); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range strings.ReplaceAll(out.String(), "\n", "") {
+			if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError {
+				t.Fatalf("%s: %U is printed as it is:\n%q", lang, r, out.String())
+			}
+		}
+		if !strings.Contains(out.String(), "COMPLETED [ok]") || !strings.Contains(out.String(), "0000-00-00 00:00:00 (zero)") {
+			t.Errorf("%s: verdict or stamp is missing:\n%s", lang, &out)
+		}
+	}
+}
+
+func TestJSONKeepsEveryByteAndDigit(t *testing.T) {
+	text, err := json.Marshal(answerOf().JSON(flow.English))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back JSON
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	const wantHex = "611b5b33316d0d0a00e280aeff3c7363726970743e"
+	if back.Key.BizIDHex != wantHex || back.Record.Rows[0].BizIDHex != wantHex || back.Lock.KeyHex != wantHex || back.Lock.ValueHex != wantHex {
+		t.Errorf("bytes are lost: %s", text)
+	}
+	if back.Record.Rows[0].ID != "18446744073709551615" {
+		t.Errorf("digits are lost: %s", back.Record.Rows[0].ID)
+	}
+	if strings.Contains(string(text), "<script>") {
+		t.Errorf("markup is not escaped: %s", text)
+	}
+	if back.Marker != nil || back.Broker.Queues[0].Ready != nil || back.Record.Rows[1].Updated.Time != "" {
+		t.Errorf("what is not known has a value: %s", text)
+	}
+}
+
+func TestPlacesNamesWhatIsKnown(t *testing.T) {
+	catalog := flow.NewCatalog([]flow.Flow{{Name: "payments", BizTypes: []string{"pay"}}, {Name: "copies", BizTypes: []string{"pay"}}})
+	desk := NewDesk(Options{Catalog: catalog})
+	if places, err := desk.Places(flow.Key{BizType: "pay", BizID: "1"}, ""); err != nil || len(places) != 2 {
+		t.Errorf("two flows carry the type: %v %v", places, err)
+	}
+	if places, err := desk.Places(flow.Key{BizType: "pay", BizID: "1"}, "copies"); err != nil || len(places) != 1 {
+		t.Errorf("narrowed to one flow: %v %v", places, err)
+	}
+	for _, flowName := range []string{"", "nowhere"} {
+		_, err := desk.Places(flow.Key{BizType: "PAY", BizID: "1"}, flowName)
+		var none NoFlow
+		if !errors.As(err, &none) || !strings.Contains(err.Error(), "pay") {
+			t.Errorf("flow %q: %v", flowName, err)
+		}
+	}
+}
