@@ -160,11 +160,12 @@ func (e *Exporter) Run(ctx context.Context) error {
 // Gatherer gives all metrics.
 func (e *Exporter) Gatherer() prometheus.Gatherer { return e.registry }
 
-// Handler serves /metrics from memory. OpenMetrics is not offered: it would
-// change the le labels of the histograms, and so the identity of their series,
-// depending on who scrapes. Native histograms travel in protobuf.
-func (e *Exporter) Handler() http.Handler {
-	return promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{
+// Handler serves /metrics from memory, with the metrics of more beside its own.
+// OpenMetrics is not offered: it would change the le labels of the histograms,
+// and so the identity of their series, depending on who scrapes. Native
+// histograms travel in protobuf.
+func (e *Exporter) Handler(more ...prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(append(prometheus.Gatherers{e.registry}, more...), promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError,
 		ErrorLog:            slog.NewLogLogger(e.log.Handler(), slog.LevelError),
 		MaxRequestsInFlight: maxScrapes,

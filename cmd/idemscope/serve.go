@@ -1,10 +1,19 @@
 package main
 
-import "idemscope/internal/app"
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"idemscope/internal/app"
+)
 
 type serveCommand struct{}
 
-// Run serves until the process is told to stop.
+// Run serves until the process is told to stop; SIGHUP reloads the configuration.
 func (serveCommand) Run(s *surroundings) error {
-	return app.Serve(s.ctx, app.ServeOptions{Config: s.config, Logger: s.logger})
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	return app.Serve(s.ctx, app.ServeOptions{Config: s.config, Logger: s.logger, Reload: hangup})
 }

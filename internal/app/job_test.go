@@ -27,15 +27,15 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// service is a running product on the lab's servers.
-type service struct {
+// product is the running program on the lab's servers.
+type product struct {
 	lab    *lab.Lab
 	url    string
 	config string
 }
 
-// startService runs the whole product as `idemscope demo` does.
-func startService(t *testing.T) service {
+// startProduct runs the whole product as `idemscope demo` does.
+func startProduct(t *testing.T) product {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
 	l, err := lab.Start(t.Context(), lab.Options{Listen: "127.0.0.1:0", Logger: logger})
@@ -66,18 +66,18 @@ func startService(t *testing.T) service {
 	})
 	select {
 	case address := <-started:
-		return service{lab: l, url: address, config: file}
+		return product{lab: l, url: address, config: file}
 	case err := <-served:
 		served <- err
 		t.Fatalf("not served: %v", err)
 	}
-	return service{}
+	return product{}
 }
 
 // TestTheMainJob runs the product on real stores under real traffic: tables,
 // keys and queues in; verdicts and metrics out.
 func TestTheMainJob(t *testing.T) {
-	s := startService(t)
+	s := startProduct(t)
 	if len(s.lab.Missing) > 0 {
 		t.Fatalf("servers are missing: %v", s.lab.Missing)
 	}
@@ -92,7 +92,7 @@ func TestTheMainJob(t *testing.T) {
 }
 
 // checkSample asks for one sample through the API and the command line.
-func (s service) checkSample(t *testing.T, sample lab.Sample) {
+func (s product) checkSample(t *testing.T, sample lab.Sample) {
 	query := url.Values{"type": {sample.BizType}, "id": {sample.BizID}, "flow": {sample.Flow}}
 	var viaAPI answer.JSON
 	getJSON(t, s.url+"/api/v1/lookup?"+query.Encode(), &viaAPI)
@@ -125,7 +125,7 @@ func (s service) checkSample(t *testing.T, sample lab.Sample) {
 }
 
 // checkMetrics waits until every metric of the main job has a value above zero.
-func (s service) checkMetrics(t *testing.T) {
+func (s product) checkMetrics(t *testing.T) {
 	wanted := []string{
 		"idem_lock_conflicts_total", "idem_dedup_hits_total", "idem_retries_total", "idem_attempts_total", "idem_runs_total",
 		"idem_run_duration_seconds", "idem_record_duration_seconds", "idem_records_created_total", "idem_records_completed_total",
@@ -163,7 +163,7 @@ func scrape(t *testing.T, address string) map[string]float64 {
 	return sums
 }
 
-func (s service) checkSearch(t *testing.T) {
+func (s product) checkSearch(t *testing.T) {
 	samples := s.lab.Samples()
 	i := slices.IndexFunc(samples, func(p lab.Sample) bool { return p.Verdict == "completed" })
 	var out bytes.Buffer

@@ -18,7 +18,7 @@ import (
 
 // checkPrometheus lets a real Prometheus scrape the service for a while, and
 // reads its log: a warning means that the exposition is wrong.
-func (s service) checkPrometheus(t *testing.T) {
+func (s product) checkPrometheus(t *testing.T) {
 	dir := t.TempDir()
 	port, err := servers.FreePort()
 	if err != nil {

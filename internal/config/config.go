@@ -12,6 +12,9 @@ import (
 type Config struct {
 	// Listen is the host:port of console, API and /metrics.
 	Listen string
+	// MetricsListen is the host:port of a second listener without users, for
+	// /metrics and health only; empty when there is none.
+	MetricsListen string
 	// WebConfig is the path of the exporter-toolkit file (TLS, users); empty when there is none.
 	WebConfig string
 	// TimeZone is the zone in which times are displayed.

@@ -20,6 +20,7 @@ import (
 func (c *Config) Redacted() ([]byte, error) {
 	doc := &group{}
 	doc.text("listen", c.Listen)
+	doc.text("metrics_listen", c.MetricsListen)
 	doc.text("web_config", c.WebConfig)
 	doc.text("time_zone", c.TimeZone.String())
 	mysql, redis, brokers, ledgers, flows := &group{}, &group{}, &group{}, &group{}, &group{}

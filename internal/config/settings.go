@@ -19,6 +19,7 @@ const year = 365 * 24 * time.Hour
 func (r *reader) config(root *section) *Config {
 	c := &Config{file: r.file, places: r.places}
 	c.Listen, c.WebConfig = root.listener()
+	c.MetricsListen = root.metricsListener()
 	c.TimeZone = root.zone("time_zone")
 	root.named("mysql", func(name string, s *section) { c.MySQL = append(c.MySQL, s.mysql(name)) })
 	root.named("redis", func(name string, s *section) { c.Redis = append(c.Redis, s.redis(name)) })
@@ -41,13 +42,9 @@ func (s *section) listener() (listen, webConfig string) {
 		return "127.0.0.1:9877", webConfig
 	}
 	v := s.value("listen")
-	host, port, err := net.SplitHostPort(listen)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
+	host, ok := s.hostOf("listen", listen)
 	switch {
-	case err != nil:
-		s.problemf(v.at, v.path, `must be host:port, such as "127.0.0.1:9877"`)
+	case !ok:
 	case loopback(host) || s.reported("web_config"):
 	case webConfig == "":
 		s.problemf(v.at, v.path, "other machines may reach this address; set web_config to an exporter-toolkit file with users and TLS, or listen on 127.0.0.1")
@@ -55,6 +52,29 @@ func (s *section) listener() (listen, webConfig string) {
 		s.problemf(v.at, v.path, "other machines may reach this address, and the file %s lets everybody in; add basic_auth_users to it, or listen on 127.0.0.1", webConfig)
 	}
 	return listen, webConfig
+}
+
+// metricsListener reads the second address. It shows no business key, so it may
+// be open: that is what lets a health check through when users are set.
+func (s *section) metricsListener() string {
+	listen := s.text("metrics_listen")
+	if listen != "" {
+		s.hostOf("metrics_listen", listen)
+	}
+	return listen
+}
+
+// hostOf returns the host of a host:port, or reports that it is none.
+func (s *section) hostOf(key, listen string) (host string, ok bool) {
+	host, port, err := net.SplitHostPort(listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		v := s.value(key)
+		s.problemf(v.at, v.path, `must be host:port, such as "127.0.0.1:9877"`)
+	}
+	return host, err == nil
 }
 
 // authenticates reports whether an exporter-toolkit file demands a password or a

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"idemscope/console"
+	"idemscope/exporter"
+	"idemscope/internal/config"
+	"idemscope/internal/ledger"
+	"idemscope/internal/lockstore"
+)
+
+// generation is everything that one configuration sets up. A reload starts the
+// next one beside it, and only then ends it.
+type generation struct {
+	config *config.Config
+	stores *stores
+	// console answers everything; metrics only /metrics.
+	console, metrics http.Handler
+	stop             context.CancelFunc
+	loops            sync.WaitGroup
+	// requests are those that are being answered from this generation.
+	requests sync.WaitGroup
+}
+
+// newGeneration sets up all parts and starts the loops. process holds the
+// metrics that outlive a configuration.
+func newGeneration(c *config.Config, process prometheus.Gatherer, logger *slog.Logger) (*generation, error) {
+	s, err := openStores(c)
+	if err != nil {
+		return nil, err
+	}
+	g := &generation{config: c, stores: s}
+	exported, err := g.rooms(process, logger)
+	if err != nil {
+		_ = s.close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g.stop = cancel
+	g.loops.Go(func() { checkLedgers(ctx, s.ledgers, logger) })
+	g.loops.Go(func() {
+		if err := exported.Run(ctx); err != nil {
+			logger.Error("exporter stopped", "err", err)
+		}
+	})
+	return g, nil
+}
+
+// rooms sets up the exporter and the console that shows its metrics.
+func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*exporter.Exporter, error) {
+	c, s := g.config, g.stores
+	desk, err := s.desk(c)
+	if err != nil {
+		return nil, err
+	}
+	options := exporter.Options{
+		Flows: s.catalog.Flows(), Ledgers: s.ledgers, Brokers: as[exporter.Broker](s.brokers),
+		Interval: c.Exporter.Interval, Lookback: c.Exporter.Lookback, MaxBizTypes: c.Exporter.MaxBizTypes,
+		Version: Version, Logger: logger,
+	}
+	if c.Counters != nil {
+		options.CountersSource = c.Counters.Redis
+		options.Counters = func(ctx context.Context) (lockstore.Counters, error) {
+			return s.redis[c.Counters.Redis].Counters(ctx, c.Counters.Prefix)
+		}
+	}
+	exported, err := exporter.New(options)
+	if err != nil {
+		return nil, err
+	}
+	g.metrics = exported.Handler(process)
+	g.console, err = console.New(console.Options{
+		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics,
+		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
+	})
+	return exported, err
+}
+
+// close stops the loops, lets open requests end, and closes the stores.
+func (g *generation) close() error {
+	g.stop()
+	g.loops.Wait()
+	g.requests.Wait()
+	if err := g.stores.close(); err != nil {
+		return fmt.Errorf("close stores: %w", err)
+	}
+	return nil
+}
+
+// checkLedgers reports once, by name, what is wrong with each table. The rest
+// keeps working, and a table that is mended is read without a restart.
+func checkLedgers(ctx context.Context, ledgers map[string]*ledger.Ledger, logger *slog.Logger) {
+	for name, l := range ledgers {
+		checkCtx, cancel := context.WithTimeout(ctx, exporterTimeout)
+		for _, p := range l.Check(checkCtx) {
+			level := slog.LevelInfo
+			if p.Severity == ledger.SeverityError {
+				level = slog.LevelWarn
+			}
+			logger.Log(ctx, level, "ledger has a problem", "ledger", name, "code", p.Code, "problem", p.Text.EN)
+		}
+		cancel()
+	}
+}
