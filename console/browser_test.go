@@ -115,6 +115,16 @@ func (b *browser) as(t *testing.T, width int64, scheme string) {
 	})
 }
 
+// focus makes the tab the one that a person is looking at: no other may write to
+// the clipboard.
+func (b *browser) focus(t *testing.T) {
+	t.Helper()
+	b.do(t, func(ctx context.Context, tab *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, tab, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return chromedp.Void{}, err
+	})
+}
+
 // scripts switches JavaScript in the page on or off.
 func (b *browser) scripts(t *testing.T, on bool) {
 	t.Helper()
@@ -258,13 +268,15 @@ func TestWithoutScripts(t *testing.T) {
 			continue
 		}
 		server := serve(t, Options{Desk: s.desk(t, shopFlows(t)), Flows: shopFlows(t)})
-		b.do(t, chromedp.Navigate(server.URL+"/?lang=zh"), chromedp.KeyEvent("order_paid:4711 "+kb.Enter), chromedp.WaitVisible(chromedp.CSS("#verdict")))
+		b.do(t, chromedp.Navigate(server.URL+"/?lang=zh"))
+		testkit.Eventually(t, 10*time.Second, func() bool { return value[bool](t, b, `document.activeElement.id == "q"`) }, "the search box has not the cursor")
+		b.do(t, chromedp.KeyEvent("order_paid:4711 "+kb.Enter), chromedp.WaitVisible(chromedp.CSS("#verdict")))
 		where, err := chromedp.Run(b.ctx, chromedp.Location())
 		if err != nil || where != server.URL+"/key?id=4711+&lang=zh&type=order_paid" {
 			t.Errorf("%v, arrived at %s", err, where)
 		}
 		title, err := chromedp.Run(b.ctx, chromedp.Title())
-		if err != nil || title != "从未出现 · order_paid / 4711␠ · idemscope" {
+		if err != nil || title != "从未出现 · order_paid / 4711␣ · idemscope" {
 			t.Errorf("%v, title %q", err, title)
 		}
 		b.quiet(t, s.name)
@@ -288,6 +300,7 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s: the bar stands at %v", lang, left)
 		}
 	}
+	b.focus(t)
 	copies := value[int](t, b, `document.querySelectorAll("button.copy").length`)
 	commands := value[int](t, b, `document.querySelectorAll("pre").length`)
 	if copies != commands || copies != 4 {

@@ -35,7 +35,7 @@ func newBrokerView(e *broker.Evidence) brokerView {
 	}
 	view := brokerView{Evidence: *e}
 	for _, q := range e.Queues {
-		row := queueView{Queue: q, RoleWord: roleWord(q.Role), Read: q.State == flow.Found}
+		row := queueView{Queue: q, RoleWord: q.Role.Word(), Read: q.State == flow.Found}
 		if q.Reason != e.Reason {
 			row.Why = q.Reason
 		}
@@ -130,7 +130,7 @@ func (c clock) newRecordView(f ledger.Found, of flow.Flow) recordView {
 		view.DBClock = &at
 	}
 	for _, r := range f.Rows {
-		row := rowView{Row: r, PhaseWord: phaseWord(r.Phase), Stored: newKeyView(flow.Key{BizType: r.BizType, BizID: r.BizID}), Lines: c.rowLines(r, of, now)}
+		row := rowView{Row: r, PhaseWord: r.Phase.Word(), Stored: newKeyView(flow.Key{BizType: r.BizType, BizID: r.BizID}), Lines: c.rowLines(r, of, now)}
 		if r.Status != string(r.Phase) {
 			row.StatusText = flow.Visible(r.Status)
 		}

@@ -26,10 +26,9 @@ type fault struct {
 
 // choice is one thing that could have been meant.
 type choice struct {
-	// Label is a name, shown as it is; Detail adds to it and may be empty.
-	Label  string
-	Detail flow.Text
-	URL    string
+	// Label is a name, shown as it is.
+	Label string
+	URL   string
 }
 
 // Error is for logs.

@@ -252,8 +252,8 @@ func TestFuture(t *testing.T) {
 func TestSharedRedisKey(t *testing.T) {
 	flows := shopFlows(t)[:1]
 	flows[0].BizTypes = []string{"order", "order:refund"}
-	lock := held("x", time.Second)
 	c := canned{record: records(), lock: func(string) lockstore.Entry {
+		lock := held("x", time.Second)
 		lock.ReadAt = readAt
 		return lock
 	}, queues: queues(0, 0, 0)}
@@ -307,7 +307,7 @@ func TestSearchResults(t *testing.T) {
 	o := shop(t)
 	server := serve(t, o)
 	hits := get(t, server.URL+"/search?q="+orderNo).document(t)
-	if got := hits.one(t, "h1", "").text(); got != "Several keys match" || len(hits.all("li", "hit")) != 5 {
+	if got := hits.one(t, "h1", "").text(); got != "Keys that match" || len(hits.all("li", "hit")) != 5 {
 		t.Errorf("%q with %d hits", got, len(hits.all("li", "hit")))
 	}
 	for _, hit := range hits.all("li", "hit") {

@@ -90,7 +90,7 @@ func parsePages(files assets, zone *time.Location) (pages, error) {
 			"span":    flow.Span,
 			"moment":  clock.moment,
 			"layer":   layerWord,
-			"state":   stateWord,
+			"state":   flow.State.Word,
 		}).ParseFS(web.Templates, "templates/*.html")
 		if err != nil {
 			return nil, err

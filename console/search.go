@@ -9,7 +9,6 @@ import (
 	"idemscope/internal/answer"
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
-	"idemscope/internal/verdict"
 )
 
 // hitsPage lists several answers, or says that there are none.
@@ -73,7 +72,7 @@ func hasTrace(a answer.Answer) bool {
 	seen := func(r *dossier.RedisEvidence) bool {
 		return r != nil && r.State != flow.Absent && !(r.State == flow.Found && r.Ambiguous())
 	}
-	return a.Verdict.Code == verdict.KeyAmbiguous || a.Record.State != flow.Absent || seen(a.Lock) || seen(a.Marker)
+	return a.Record.State != flow.Absent || seen(a.Lock) || seen(a.Marker)
 }
 
 // keyURL names the flow only where the key alone does not tell it.

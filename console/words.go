@@ -3,7 +3,6 @@ package console
 import (
 	"strings"
 
-	"idemscope/internal/broker"
 	"idemscope/internal/flow"
 	"idemscope/internal/verdict"
 )
@@ -128,7 +127,7 @@ func newWords() words {
 		Expired:  flow.T("expired since", "此后已过期"),
 		Units:    flow.T("d h min s", "天 小时 分 秒"),
 
-		Hits:         flow.T("Several keys match", "找到多个匹配的键"),
+		Hits:         flow.T("Keys that match", "匹配的键"),
 		HitsLead:     flow.T("Each is a key of its own, with its own verdict.", "它们是各自独立的键，判定也各自独立。"),
 		NoTrace:      flow.T("No trace of it", "没有任何痕迹"),
 		NoTraceLead:  flow.T("No layer shows any of these keys. All of them were looked at:", "各层都没有以下这些键。已全部查看："),
@@ -203,43 +202,4 @@ func layerWord(l flow.Layer) flow.Text {
 		return flow.T("MySQL", "MySQL")
 	}
 	return flow.T("none", "无")
-}
-
-// stateWord words what looking came to.
-func stateWord(s flow.State) flow.Text {
-	switch s {
-	case flow.Found:
-		return flow.T("found", "存在")
-	case flow.Absent:
-		return flow.T("absent", "不存在")
-	case flow.Unknown:
-		return flow.T("unknown", "不确定")
-	}
-	return flow.T("error", "读取失败")
-}
-
-// phaseWord words what a record's status means.
-func phaseWord(p flow.Phase) flow.Text {
-	switch p {
-	case flow.NotStarted:
-		return flow.T("not started", "未开始")
-	case flow.Processing:
-		return flow.T("processing", "处理中")
-	case flow.Completed:
-		return flow.T("completed", "已完成")
-	case flow.Failed:
-		return flow.T("failed", "失败")
-	}
-	return flow.T("unmapped status", "未配置的状态")
-}
-
-// roleWord words what a queue is for.
-func roleWord(r broker.Role) flow.Text {
-	switch r {
-	case broker.RoleWork:
-		return flow.T("work", "工作")
-	case broker.RoleRetry:
-		return flow.T("retry", "重试")
-	}
-	return flow.T("dead letter", "死信")
 }

@@ -58,7 +58,7 @@ func (p *printer) list(title string, texts []flow.Text) {
 
 // header prints the state of a layer, what was seen, and how to see the same.
 func (p *printer) header(layer string, o flow.Observation, seen ...string) {
-	p.line("%s: %s", layer, stateText(o.State).In(p.lang))
+	p.line("%s: %s", layer, o.State.Word().In(p.lang))
 	for _, s := range seen {
 		p.line("  %s", s)
 	}
@@ -81,19 +81,6 @@ func (p *printer) time(t time.Time) string {
 	return t.In(p.zone).Format("2006-01-02 15:04:05.000 -07:00")
 }
 
-// stateText words the four states.
-func stateText(s flow.State) flow.Text {
-	switch s {
-	case flow.Found:
-		return flow.T("found", "存在")
-	case flow.Absent:
-		return flow.T("absent", "不存在")
-	case flow.Unknown:
-		return flow.T("unknown", "不确定")
-	}
-	return flow.T("error", "读取失败")
-}
-
 func (p *printer) broker(e *broker.Evidence) {
 	if e == nil {
 		p.line("%s\n", p.say("Broker: the flow names no queue", "消息代理：该流程没有配置队列"))
@@ -102,22 +89,12 @@ func (p *printer) broker(e *broker.Evidence) {
 	var seen []string
 	for _, q := range e.Queues {
 		if q.State == flow.Found {
-			seen = append(seen, flow.T("%s (%s): %d ready, %d unacked, %d consumers", "%s（%s）：就绪 %d，未确认 %d，消费者 %d", q.Name, roleText(q.Role), q.Ready, q.Unacked, q.Consumers).In(p.lang))
+			seen = append(seen, flow.T("%s (%s): %d ready, %d unacked, %d consumers", "%s（%s）：就绪 %d，未确认 %d，消费者 %d", q.Name, q.Role.Word(), q.Ready, q.Unacked, q.Consumers).In(p.lang))
 		} else {
-			seen = append(seen, flow.T("%s (%s): %v", "%s（%s）：%v", q.Name, roleText(q.Role), q.Reason).In(p.lang))
+			seen = append(seen, flow.T("%s (%s): %v", "%s（%s）：%v", q.Name, q.Role.Word(), q.Reason).In(p.lang))
 		}
 	}
 	p.header(p.say("Broker", "消息代理"), e.Observation, seen...)
-}
-
-func roleText(r broker.Role) flow.Text {
-	switch r {
-	case broker.RoleRetry:
-		return flow.T("retry", "重试")
-	case broker.RoleDeadLetter:
-		return flow.T("dead letter", "死信")
-	}
-	return flow.T("work", "工作")
 }
 
 func (p *printer) redis(layer string, r *dossier.RedisEvidence) {

@@ -20,6 +20,17 @@ const (
 	RoleDeadLetter Role = "dead_letter"
 )
 
+// Word is the role for people.
+func (r Role) Word() flow.Text {
+	switch r {
+	case RoleRetry:
+		return flow.T("retry", "重试")
+	case RoleDeadLetter:
+		return flow.T("dead letter", "死信")
+	}
+	return flow.T("work", "工作")
+}
+
 // NamedQueue is a queue that a flow names, and what for.
 type NamedQueue struct {
 	Name string

@@ -143,13 +143,13 @@ func TestVisible(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":      "plain",
 		"订单 7":       "订单 7",
-		" a b ":      "␠a b␠",
+		" a b ":      "␣a b␣",
 		"a\nb\x00":   `a\nb\x00`,
 		"a\xffb":     `a\xFFb`,
 		"a\u202eb":   `a\u202eb`,
 		"a\u00a0b":   `a\u00a0b`,
 		"💳":          "💳",
-		"  ":         "␠␠",
+		"  ":         "␣␣",
 		"<script>":   "<script>",
 		"\x1b[31mno": `\x1b[31mno`,
 	} {

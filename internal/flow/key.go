@@ -33,7 +33,7 @@ func Visible(s string) string {
 			b.WriteString(`\x`)
 			b.WriteString(strings.ToUpper(strconv.FormatUint(uint64(s[i])|0x100, 16)[1:]))
 		case r == ' ' && (i < lead || i >= trail):
-			b.WriteRune('␠')
+			b.WriteRune('␣')
 		case r != ' ' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r)):
 			quoted := strconv.QuoteRuneToASCII(r)
 			b.WriteString(quoted[1 : len(quoted)-1])

@@ -17,6 +17,19 @@ const (
 	Error State = "error"
 )
 
+// Word is the state for people.
+func (s State) Word() Text {
+	switch s {
+	case Found:
+		return T("found", "存在")
+	case Absent:
+		return T("absent", "不存在")
+	case Unknown:
+		return T("unknown", "不确定")
+	}
+	return T("error", "读取失败")
+}
+
 // Observation is the header of every piece of evidence.
 type Observation struct {
 	State State
@@ -62,3 +75,18 @@ const (
 	Failed     Phase = "failed"
 	Unmapped   Phase = "unmapped"
 )
+
+// Word is the phase for people.
+func (p Phase) Word() Text {
+	switch p {
+	case NotStarted:
+		return T("not started", "未开始")
+	case Processing:
+		return T("processing", "处理中")
+	case Completed:
+		return T("completed", "已完成")
+	case Failed:
+		return T("failed", "失败")
+	}
+	return T("unmapped status", "未配置的状态")
+}

@@ -39,9 +39,9 @@ func (e evidence) recordFacts() []Fact {
 }
 
 func rowFact(r ledger.Row) flow.Text {
-	text := flow.T("record: %v", "记录：%v", phaseText(r.Phase))
+	text := flow.T("record: %v", "记录：%v", r.Phase.Word())
 	if !r.Exact {
-		text = flow.T("record of another id: %v", "另一个 ID 的记录：%v", phaseText(r.Phase))
+		text = flow.T("record of another id: %v", "另一个 ID 的记录：%v", r.Phase.Word())
 	}
 	if r.Status != "" && r.Status != string(r.Phase) {
 		text = flow.T("%v (status %s)", "%v（状态 %s）", text, flow.Visible(r.Status))
@@ -50,21 +50,6 @@ func rowFact(r ledger.Row) flow.Text {
 		text = flow.T("%v, last sign of life %v ago", "%v，最近一次动静在 %v前", text, flow.Span(r.Age))
 	}
 	return text
-}
-
-// phaseText words a phase.
-func phaseText(p flow.Phase) flow.Text {
-	switch p {
-	case flow.NotStarted:
-		return flow.T("not started", "未开始")
-	case flow.Processing:
-		return flow.T("processing", "处理中")
-	case flow.Completed:
-		return flow.T("completed", "已完成")
-	case flow.Failed:
-		return flow.T("failed", "失败")
-	}
-	return flow.T("a status that is not configured", "未配置的状态")
 }
 
 func redisFact(r *dossier.RedisEvidence, name flow.Text) flow.Text {

@@ -28,7 +28,7 @@ func (e evidence) notes(code Code) []Note {
 		"no lock protects this run: a second delivery would get past Redis to the unique key", "没有锁在保护这次执行：再次投递会越过 Redis 到达唯一键"))
 	add(e.is(flow.Failed) && e.lockHeld(), "lock_held", flow.T("a lock is held: a retry is just beginning, or it is refused until the lock expires", "锁被持有：重试刚开始，或在锁过期前都会被拒绝"))
 	add(code == Stuck && e.unacked() > 0, "unacked_could_be_it", flow.T(
-		"%d delivered messages are not acked yet and one of them could be this: its consumer may still be working", "有 %d 条已投递未确认的消息，其中可能有它：消费者或许仍在工作", e.unacked()))
+		"messages delivered and not acked yet: %d; this could be among them, and its consumer still at work", "已投递未确认的消息：%d；它可能就在其中，消费者或许仍在工作", e.unacked()))
 	add(e.Key.BizID == "", "empty_id", flow.T("the biz_id is empty: every message without an id shares this key", "业务 ID 为空：所有没有 ID 的消息都共用这个键"))
 	add(len(e.near) > 0 && len(e.exact) > 0, "near_miss", flow.T("MySQL also matches %d records whose bytes differ", "MySQL 还匹配到 %d 条字节不同的记录", len(e.near)))
 	add(e.Record.Replica, "replica", flow.T("read from a replica or read-only server: it may lag behind", "读取自副本或只读服务器：可能有延迟"))

@@ -40,7 +40,7 @@ func (e evidence) gap() *gap {
 		return nil
 	case e.Record.Replica && (e.silent() || e.is(flow.Failed)):
 		return &gap{layer: flow.LayerMySQL, why: flow.T(
-			"the record says %v, but it was read from a replica or read-only server, and its primary may know better", "记录状态为%v，但读取自从库或只读库，主库上的情况可能已经不同", phaseText(e.row.Phase)),
+			"the record says %v, but it was read from a replica or read-only server, and its primary may know better", "记录状态为%v，但读取自从库或只读库，主库上的情况可能已经不同", e.row.Phase.Word()),
 			advice: []flow.Text{flow.T("Look the record up on the primary.", "到主库上查询该记录。")}}
 	case e.is(flow.Processing):
 		return e.gapOfSilentRecord()

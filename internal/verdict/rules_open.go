@@ -53,7 +53,7 @@ func stuckOnRecord(e evidence) *Verdict {
 		Sentence: flow.T("Stuck: processing without a sign of life for %v (allowed: %v), and nobody holds the lock.",
 			"卡住：处理中已 %v 没有动静（允许 %v），且没有人持有锁。", flow.Span(e.row.Age), flow.Span(e.Flow.StaleAfter)),
 		Facts: e.facts(),
-		Next:  []flow.Text{e.secondDelivery()},
+		Next:  []flow.Text{e.nextDelivery()},
 		Advice: []flow.Text{
 			flow.T("Check that no consumer still works on it: its lock may have expired under it.", "确认没有消费者仍在处理它：它的锁可能已在执行中过期。"),
 			flow.T("Find out whether the effect happened; the run may have died before or after it.", "查明操作是否已生效；执行可能在生效之前或之后中断。"),
@@ -68,6 +68,15 @@ func (e evidence) rerunAdvice() flow.Text {
 	}
 	return flow.T("If it did not happen: set the record back to failed, only if status and time are still those shown here, and send the message again.",
 		"若未生效：仅当状态和时间仍与此处所示一致时，将记录改回失败，再重新发送消息。")
+}
+
+// nextDelivery says what turns the next delivery away: the marker stands before
+// the record.
+func (e evidence) nextDelivery() flow.Text {
+	if ours(e.Marker) {
+		return e.markerExpires()
+	}
+	return e.secondDelivery()
 }
 
 // secondDelivery says what the next delivery will do with an open record.
@@ -182,7 +191,7 @@ func maybeWaiting(e evidence) *Verdict {
 	}
 	v := &Verdict{
 		Code: MaybeWaiting, Severity: Info, Layer: flow.LayerBroker,
-		Sentence: flow.T("No trace of a run; %d messages wait in the flow's queues and this could be one of them.",
+		Sentence: flow.T("No trace of a run; this could be among the messages that wait in the flow's queues (%d).",
 			"没有执行的痕迹；流程队列中有 %d 条消息在等待，它可能是其中之一。", e.waitingMessages()),
 		Facts: e.facts(),
 		Next:  []flow.Text{flow.T("If it waits, it is delivered in its turn.", "若在等待，会按顺序投递。")},

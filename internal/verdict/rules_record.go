@@ -81,7 +81,7 @@ func clockSkew(e evidence) *Verdict {
 	v := &Verdict{
 		Code: ClockSkew, Severity: Warning, Layer: flow.LayerMySQL,
 		Sentence: flow.T("The record says %v, but its time lies %v in the database's future, so no age is claimed.",
-			"记录状态为%v，但其时间比数据库时钟晚 %v，因此不对时长下结论。", phaseText(e.row.Phase), flow.Span(e.row.Age)),
+			"记录状态为%v，但其时间比数据库时钟晚 %v，因此不对时长下结论。", e.row.Phase.Word(), flow.Span(e.row.Age)),
 		Facts: e.facts(),
 		Advice: []flow.Text{
 			flow.T("Compare the zone in which the application writes with mysql.*.time_zone of the configuration, and the clocks of the hosts.",
@@ -90,7 +90,7 @@ func clockSkew(e evidence) *Verdict {
 	}
 	if !ahead {
 		v.Sentence = flow.T("The record says %v, but its local time happened twice when daylight saving ended, so no age is claimed.",
-			"记录状态为%v，但该本地时间因夏令时结束出现过两次，因此不对时长下结论。", phaseText(e.row.Phase))
+			"记录状态为%v，但该本地时间因夏令时结束出现过两次，因此不对时长下结论。", e.row.Phase.Word())
 		v.Advice = []flow.Text{flow.T("Wait until an hour after the change of the clocks, then look again.", "等时钟调整过去一小时后再查看。")}
 	}
 	return v
@@ -111,7 +111,7 @@ func unreadable(e evidence) *Verdict {
 			"记录的状态 %q 不在配置中，含义未知。", flow.Visible(e.row.Status))
 	case e.row.Created.State == ledger.StampZero || e.row.LastSign().State == ledger.StampZero:
 		v.Sentence = flow.T("The record says %v, but its time is a zero date or one that does not exist, so no age is claimed.",
-			"记录状态为%v，但其时间是零值或不存在的时间，因此不对时长下结论。", phaseText(e.row.Phase))
+			"记录状态为%v，但其时间是零值或不存在的时间，因此不对时长下结论。", e.row.Phase.Word())
 	default:
 		return nil
 	}

@@ -8,7 +8,7 @@
   // Two units at most, worded as the server words them.
   function span(ms) {
     const [day, hour, minute, second] = words.units.split(" ");
-    const s = Math.ceil(ms / 1000);
+    const s = Math.floor(ms / 1000);
     const two = (n, unit, rest, small) => `${n} ${unit}` + (rest > 0 ? ` ${rest} ${small}` : "");
     if (s < 60) return `${s} ${second}`;
     if (s < 3600) return two(Math.floor(s / 60), minute, s % 60, second);

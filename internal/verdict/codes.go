@@ -1,0 +1,7 @@
+package verdict
+
+// Codes lists every verdict, in the order of the table of rules.
+func Codes() []Code {
+	return []Code{KeyAmbiguous, RanTwice, Unknown, ClockSkew, Unreadable, MayHaveRunTwice, Stuck, LostSuspected, FailedUnplaced,
+		Running, Completed, Acquiring, MaybeWaiting, NeverSeen}
+}
