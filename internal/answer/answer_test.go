@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"go.uber.org/goleak"
+
 	"idemscope/internal/broker"
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
@@ -16,6 +18,8 @@ import (
 	"idemscope/internal/lockstore"
 	"idemscope/internal/verdict"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile holds what a terminal or a JSON reader must never get as it is.
 const hostile = "a\x1b[31m\r\n\x00\u202e\xff<script>"

@@ -143,6 +143,14 @@ type Exporter struct {
 	Lookback time.Duration
 	// MaxBizTypes bounds the biz_type label: 1 to 10000.
 	MaxBizTypes int
+	// Findings is the search for keys with a problem.
+	Findings Findings
+}
+
+// Findings is the search for keys with a problem.
+type Findings struct {
+	// PerSecond bounds the look-ups: 1 to 1000; 0 turns the search off.
+	PerSecond int
 }
 
 // Catalog returns the flows, ready for use: in the order of the file, with the

@@ -160,6 +160,9 @@ func (e Exporter) redacted() *group {
 	g.duration("interval", e.Interval)
 	g.duration("lookback", e.Lookback)
 	g.add("max_biz_types", e.MaxBizTypes)
+	findings := &group{}
+	findings.add("per_second", e.Findings.PerSecond)
+	g.part("findings", findings)
 	return g
 }
 

@@ -139,7 +139,14 @@ func (s *section) exporter() Exporter {
 		Interval:    part.duration("interval", 5*time.Second, time.Second, 10*time.Minute),
 		Lookback:    part.duration("lookback", 24*time.Hour, time.Minute, year),
 		MaxBizTypes: part.whole("max_biz_types", 200, 1, 10000),
+		Findings:    part.findings(),
 	}
+}
+
+func (s *section) findings() Findings {
+	part := s.optional("findings")
+	defer part.close()
+	return Findings{PerSecond: part.whole("per_second", 20, 0, 1000)}
 }
 
 // optional is section, but an empty one instead of nil, so that defaults apply.

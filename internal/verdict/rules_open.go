@@ -122,6 +122,8 @@ func lostByBroker(e evidence) *Verdict {
 		Facts: e.facts(),
 		Next:  []flow.Text{flow.T("Nothing, unless the sender publishes it again.", "不会自行恢复，除非发送方重新发布。")},
 		Advice: []flow.Text{
+			flow.T("If retries wait somewhere that is no queue (a delayed-message exchange, a timer of the consumer's own), look there first.",
+				"如果重试等待在队列之外（延迟消息交换机、消费者自己的定时器），先到那里查看。"),
 			flow.T("Publish the message again with the same id: a failed record lets it run.", "用相同 ID 重新发布消息：失败的记录允许再次执行。"),
 			flow.T("Check whether the consumer acks failed messages, or the queue drops them (no dead-letter target, delivery limit, message TTL).",
 				"检查消费者是否确认（ack）了失败的消息，或队列丢弃了它们（无死信目标、投递次数上限、消息 TTL）。"),
