@@ -100,7 +100,7 @@ func rabbitMQAttempt(ctx context.Context, programs rabbitPrograms, opts RabbitMQ
 	}
 	node := "idemscope-" + strings.ToLower(rand.Text()[:8]) + "@localhost"
 	cmd := exec.Command(programs.server)
-	cmd.Env = rabbitEnv(dir, node, p)
+	cmd.Env = rabbitEnv(dir, node, p, opts.StatsInterval)
 	c, err := r.run.start("rabbitmq-server", cmd)
 	if err != nil {
 		return nil, err
@@ -132,10 +132,6 @@ func (r *RabbitMQ) startEPMD(ctx context.Context, program string, port int) (*ch
 }
 
 func (r *RabbitMQ) writeConfig(p rabbitPorts, opts RabbitMQOptions) error {
-	interval := opts.StatsInterval
-	if interval == 0 {
-		interval = 5 * time.Second
-	}
 	lines := []string{
 		"listeners.tcp.1 = " + address(p.amqp),
 		"management.tcp.ip = " + loopback,
@@ -145,10 +141,16 @@ func (r *RabbitMQ) writeConfig(p rabbitPorts, opts RabbitMQOptions) error {
 		fmt.Sprintf("stream.advertised_port = %d", p.stream),
 		"default_user = " + r.Admin,
 		"default_pass = " + r.Password,
-		fmt.Sprintf("collect_statistics_interval = %d", interval.Milliseconds()),
 		"disk_free_limit.absolute = 10MB",
 		"log.console = true",
 		"log.file = false",
+	}
+	if opts.StatsInterval > 0 {
+		lines = append(lines, fmt.Sprintf("collect_statistics_interval = %d", opts.StatsInterval.Milliseconds()))
+		// The management plugin collects as often as its finest samples demand; by default that is every 5 s.
+		for _, policy := range []string{"global", "basic", "detailed"} {
+			lines = append(lines, "management.sample_retention_policies."+policy+".minute = 1")
+		}
 	}
 	files := map[string]string{
 		"rabbitmq.conf":   strings.Join(lines, "\n") + "\n",
@@ -165,7 +167,11 @@ func (r *RabbitMQ) writeConfig(p rabbitPorts, opts RabbitMQOptions) error {
 // rabbitEnv is our environment without the settings of another broker, and with every path and port set. One
 // scheduler and no busy waiting keep the broker light. RUNNING_UNDER_SYSTEMD makes the start script become the
 // broker instead of waiting for it as a shell, so that the broker is our own child.
-func rabbitEnv(dir *workDir, node string, p rabbitPorts) []string {
+func rabbitEnv(dir *workDir, node string, p rabbitPorts, statsInterval time.Duration) []string {
+	erlang := "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1"
+	if statsInterval > 0 {
+		erlang += fmt.Sprintf(" -rabbit quorum_tick_interval %d", statsInterval.Milliseconds())
+	}
 	var env []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "RABBITMQ_") && !strings.HasPrefix(v, "ERL_") && !strings.HasPrefix(v, "NOTIFY_SOCKET=") && !strings.HasPrefix(v, "HOME=") {
@@ -191,6 +197,6 @@ func rabbitEnv(dir *workDir, node string, p rabbitPorts) []string {
 		"RABBITMQ_GENERATED_CONFIG_DIR="+dir.file("generated"),
 		"ERL_EPMD_PORT="+strconv.Itoa(p.epmd),
 		"ERL_EPMD_ADDRESS="+loopback,
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1} +S 1:1",
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+erlang,
 	)
 }
