@@ -144,6 +144,7 @@ func TestSentences(t *testing.T) {
 		"counts":               {scenes(row(flow.Failed, old), messages(3, 2, 1)), "work 3, retry 2, dead letter 1"},
 		"not started":          {scenes(row(flow.NotStarted, old)), "Not started"},
 		"broker not asked":     {scenes(noBroker), "broker was not asked"},
+		"outlived by":          {scenes(row(flow.Completed, old), ranFor(145*time.Second)), "2 min 10 s longer than the lock's TTL"},
 		"lock expires":         {scenes(row(flow.Processing, 3*time.Second), lock(12*time.Second)), "The lock expires in 12 s"},
 	}
 	for name, tt := range tests {
@@ -152,6 +153,9 @@ func TestSentences(t *testing.T) {
 			all := v.Sentence.EN
 			for _, text := range slices.Concat(v.Next, v.Advice) {
 				all += "\n" + text.EN
+			}
+			for _, n := range v.Notes {
+				all += "\n" + n.Text.EN
 			}
 			if !strings.Contains(all, tt.says) {
 				t.Errorf("does not say %q:\n%s", tt.says, all)
@@ -177,6 +181,9 @@ func TestBorders(t *testing.T) {
 		"marker as old as that":                 {Acquiring, flow.LayerNone, scenes(marker(24*time.Hour - 5*time.Second))},
 		"marker as old as that, messages":       {Acquiring, flow.LayerNone, scenes(marker(24*time.Hour-5*time.Second), messages(1, 0, 0))},
 		"marker a moment older, messages":       {Stuck, flow.LayerRedis, scenes(marker(24*time.Hour-5*time.Second-1), messages(1, 0, 0))},
+		"a young lock, an old marker":           {Acquiring, flow.LayerNone, scenes(lock(14*time.Second), marker(time.Hour))},
+		"one waits, one for a retry":            {MaybeWaiting, flow.LayerBroker, scenes(messages(1, 1, 0))},
+		"one waits, one is dead":                {MaybeWaiting, flow.LayerBroker, scenes(messages(1, 0, 1))},
 		"marker as old as the totals":           {Unknown, flow.LayerBroker, scenes(marker(24*time.Hour - 10*time.Second))},
 		"marker a moment older than they":       {LostSuspected, flow.LayerRedis, scenes(marker(24*time.Hour - 10*time.Second - 1))},
 		"failed as long ago as the totals":      {Unknown, flow.LayerBroker, scenes(row(flow.Failed, 10*time.Second))},
