@@ -1,5 +1,7 @@
 # make demo   try it: private servers, sample data, the console
 # make test   set up, lint, and run all tests on private servers
+# make bench  all measurements; make bench-exporter: one of them; SMALL=1: reduced sizes
+# make dashboards   write the Grafana dashboards anew
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X idemscope/internal/app.Version=$(VERSION)
 
@@ -7,7 +9,10 @@ LDFLAGS := -s -w -X idemscope/internal/app.Version=$(VERSION)
 WITHRABBIT := .tools/bin/withrabbit
 TEST := $(WITHRABBIT) go test -count=1 -p 2
 
-.PHONY: build demo test race lint clean
+# One target per folder of bench.
+BENCHES := $(patsubst bench/%,bench-%,$(wildcard bench/*))
+
+.PHONY: build demo test race lint dashboards bench $(BENCHES) clean
 
 build:
 	@scripts/setup build
@@ -23,6 +28,7 @@ test:
 	@$(MAKE) --no-print-directory lint
 	go build -o $(WITHRABBIT) ./internal/testkit/withrabbit
 	$(TEST) ./...
+	cd dashboards && go test -count=1 ./...
 
 # The race detector needs a C compiler and several times as long.
 race:
@@ -35,7 +41,27 @@ lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w is needed:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	.tools/bin/staticcheck ./...
+	cd dashboards && go vet ./... && ../.tools/bin/staticcheck ./...
 	go run ./scripts/walls
+
+# A module of its own: what it needs is no dependency of idemscope.
+dashboards:
+	@scripts/setup build
+	cd dashboards && go run .
+
+# All measurements, also when one misses its goal. SMALL=1: reduced sizes, a few minutes each.
+bench:
+	@status=0; for b in $(BENCHES); do $(MAKE) --no-print-directory $$b || status=1; done; exit $$status
+
+# What following a ledger costs the database, the consumers beside it, and the exporter itself.
+bench-exporter:
+	@scripts/setup demo
+	go run ./bench/exporter $(if $(SMALL),-small)
+
+# What a sweep of the keys of a Redis costs its other clients. SMALL=1: reduced sizes.
+bench-keys:
+	@scripts/setup demo
+	go run ./bench/keys $(if $(SMALL),-small)
 
 clean:
 	rm -rf bin .tools

@@ -39,6 +39,9 @@ type Options struct {
 	Desk Desk
 	// Flows are those configured, in their order. Mandatory.
 	Flows []flow.Flow
+	// Findings lists the keys with a problem, from memory; nil means that
+	// nobody looks for them.
+	Findings func() answer.Findings
 	// Metrics is served under /metrics; nil means that there is no such page.
 	Metrics http.Handler
 	// Ready lists what is not ready; nil means always ready.
@@ -113,6 +116,8 @@ func (c *console) routes() (http.Handler, error) {
 	get("/key", c.visit(c.key))
 	get("/api/v1/search", c.visit(c.searchJSON))
 	get("/api/v1/lookup", c.visit(c.lookupJSON))
+	get("/findings", c.visit(c.findings))
+	get("/api/v1/findings", c.visit(c.findingsJSON))
 	get("/static/:name", c.visit(c.static))
 	get("/favicon.ico", c.favicon)
 	get("/favicon.svg", c.favicon)

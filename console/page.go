@@ -23,6 +23,8 @@ type page struct {
 	Root string
 	// Home is the address of the start page, Find that of the search.
 	Home, Find string
+	// Findings is the address of the list of findings; empty when there is none.
+	Findings string
 	// Chosen: the form passes the language on.
 	Chosen bool
 	// Query is what the search box holds, Focus puts the cursor there.
@@ -66,8 +68,12 @@ func (l languageLink) Label() string {
 }
 
 func (c *console) newPage(v visit, name string) page {
+	findings := ""
+	if c.Findings != nil {
+		findings = v.link("findings", nil)
+	}
 	return page{
-		Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,
+		Findings: findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,
 		Alternatives: v.switches(), Version: c.Version, Zone: zoneLabel(c.Zone, time.Now()),
 	}
 }

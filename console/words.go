@@ -23,7 +23,7 @@ type words struct {
 	Row, Stored, OtherBytes, TooLong, Replica, Clock                                         flow.Text
 	JSON, Again, Language, Times, Copy, Copied, Expired, Units                               flow.Text
 	Hits, NoTrace, NoTraceLead, HitsLead, NothingAsked, Cut, Sought                          flow.Text
-	Meant, Looked                                                                            flow.Text
+	Meant, Looked, Findings                                                                  flow.Text
 }
 
 // newWords writes every text of the pages once, in both languages.
@@ -35,6 +35,7 @@ func newWords() words {
 		SearchHint:   flow.T("biz_id, biz_type:biz_id, Redis key or JSON message", "业务 ID、业务类型:业务 ID、Redis 键或 JSON 消息"),
 		SearchButton: flow.T("Look up", "查询"),
 		Start:        flow.T("Start page", "首页"),
+		Findings:     flow.T("Findings", "问题列表"),
 
 		Accepts:      flow.T("What the box takes", "可以输入"),
 		AcceptsID:    flow.T("a biz_id alone: every biz_type is asked", "单独的业务 ID：会查询所有业务类型"),

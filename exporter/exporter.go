@@ -52,6 +52,20 @@ type Options struct {
 	// MaxBizTypes bounds the biz_type labels; 0 means 200. Configured types
 	// are never cut.
 	MaxBizTypes int
+	// Judge judges suspects for the list of findings, at most FindingsPerSecond
+	// of them; nil or 0 means no such list.
+	Judge             Judge
+	FindingsPerSecond int
+	// Redis must hold every Redis that a lock or marker names; nil means that
+	// nothing of locks and markers is exported.
+	Redis map[string]*lockstore.Store
+	// SweepKeysPerSecond bounds how many keys of one Redis are walked in a
+	// second; 0 means that none are. SweepPause is the time between two sweeps of
+	// it; 0 means 1 min.
+	SweepKeysPerSecond int
+	SweepPause         time.Duration
+	// LockExpirations: the keyspace events of Redis are listened to.
+	LockExpirations bool
 	// Version of the program, for idemscope_build_info.
 	Version string
 	// Logger may be nil for none.
@@ -61,8 +75,13 @@ type Options struct {
 // Exporter polls the sources and keeps what it found for /metrics.
 type Exporter struct {
 	loops    []*loop
-	registry *prometheus.Registry
-	log      *slog.Logger
+	findings *findings // nil without a judge
+	// suspectKeys are what the sweeps of Redis found odd.
+	suspectKeys suspectKeys
+	// background is what runs beside the loops until ctx ends.
+	background []func(ctx context.Context)
+	registry   *prometheus.Registry
+	log        *slog.Logger
 }
 
 // New checks the options. It reads nothing: Run does.
@@ -75,11 +94,18 @@ func New(o Options) (*Exporter, error) {
 	types := flow.NewCatalog(o.Flows).Types()
 	sh := shared{labels: newLabels(o.MaxBizTypes, types, sums.labelOverflow), sums: sums, descs: descs, log: o.Logger}
 	e.loops = newLoops(o, types, sh)
+	e.addRedis(o, sh)
 	all := append(sums.collectors(),
 		&snapshots{descs: descs, loops: e.loops, constant: lockTTLs(descs, o.Flows)},
 		buildInfo(o.Version),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if e.findings = newFindings(o, e.loops, sh.labels); e.findings != nil {
+		all = append(all, e.findings)
+		if o.sweeps() {
+			e.findings.keys = e.suspectKeys.list
+		}
+	}
 	for _, c := range all {
 		if err := e.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("exporter: %w", err)
@@ -90,8 +116,11 @@ func New(o Options) (*Exporter, error) {
 
 // complete fills in the defaults and checks the rest.
 func (o *Options) complete() error {
-	if o.Interval < 0 || o.Lookback < 0 || o.MaxBizTypes < 0 {
-		return errors.New("interval, lookback and the cap of biz_types must not be negative")
+	if o.SweepKeysPerSecond < 0 || o.SweepPause < 0 {
+		return errors.New("the rate and the pause of sweeps must not be negative")
+	}
+	if o.Interval < 0 || o.Lookback < 0 || o.MaxBizTypes < 0 || o.FindingsPerSecond < 0 {
+		return errors.New("interval, lookback, the cap of biz_types and the rate of findings must not be negative")
 	}
 	if o.Counters != nil && o.CountersSource == "" {
 		return errors.New("the source of the consumer counters has no name")
@@ -102,6 +131,9 @@ func (o *Options) complete() error {
 	if o.Lookback == 0 {
 		o.Lookback = defaultLookback
 	}
+	if o.SweepPause == 0 {
+		o.SweepPause = defaultSweepPause
+	}
 	if o.MaxBizTypes == 0 {
 		o.MaxBizTypes = defaultMaxBizTypes
 	}
@@ -111,6 +143,9 @@ func (o *Options) complete() error {
 	for _, f := range o.Flows {
 		if o.Ledgers[f.Ledger] == nil {
 			return fmt.Errorf("flow %s names the ledger %q, which is not there", f.Name, f.Ledger)
+		}
+		if name, missing := o.missingRedis(f); missing {
+			return fmt.Errorf("flow %s names the redis %q, which is not there", f.Name, name)
 		}
 		if f.Queue != nil && o.Brokers[f.Queue.Broker] == nil {
 			return fmt.Errorf("flow %s names the broker %q, which is not there", f.Name, f.Queue.Broker)
@@ -123,15 +158,10 @@ func (o *Options) complete() error {
 func newLoops(o Options, types []string, sh shared) []*loop {
 	var loops []*loop
 	add := func(name, kind string, s source) {
-		loops = append(loops, &loop{name: name, kind: kind, source: s, interval: o.Interval,
-			timeout: min(max(o.Interval, minTimeout), maxTimeout), log: o.Logger})
+		loops = append(loops, newLoop(o, name, kind, s))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Ledgers)) {
-		var shards []shard
-		for _, s := range o.Ledgers[name].Shards() {
-			shards = append(shards, s)
-		}
-		add(name, kindLedger, newLedgerSource(name, shards, o.Flows, o.Lookback, sh))
+		add(name, kindLedger, newLedgerSource(tableOf(name, o.Ledgers[name]), o.Flows, o.Lookback, sh))
 	}
 	if o.Counters != nil {
 		add(o.CountersSource, kindCounters, &countersSource{shared: sh, name: o.CountersSource, read: o.Counters, types: types,
@@ -146,12 +176,23 @@ func newLoops(o Options, types []string, sh shared) []*loop {
 	return loops
 }
 
+func newLoop(o Options, name, kind string, s source) *loop {
+	return &loop{name: name, kind: kind, source: s, interval: o.Interval,
+		timeout: min(max(o.Interval, minTimeout), maxTimeout), log: o.Logger}
+}
+
 // Run polls all sources until ctx ends, and returns when every loop has ended.
 // The end of ctx is no error.
 func (e *Exporter) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, l := range e.loops {
 		wg.Go(func() { l.run(ctx) })
+	}
+	for _, run := range e.background {
+		wg.Go(func() { run(ctx) })
+	}
+	if e.findings != nil {
+		wg.Go(func() { e.findings.run(ctx) })
 	}
 	wg.Wait()
 	return nil

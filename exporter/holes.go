@@ -33,12 +33,13 @@ func (h hole) wide() bool    { return h.width() > wideHole }
 // weight is how much of maxTracked the hole takes.
 func (h hole) weight() int { return int(min(h.width(), wideHole)) }
 
-// burned is how many refused or rolled back inserts the hole stands for.
-func (h hole) burned() uint64 {
+// burned is how many refused or rolled back inserts the hole stands for, where
+// a writer is given every step-th id.
+func (h hole) burned(step uint64) uint64 {
 	if !h.counts {
 		return 0
 	}
-	return min(h.width(), maxBurned)
+	return min(h.width()/step, maxBurned)
 }
 
 // holes are the gaps below the watermark that may still be filled: ids become
@@ -50,13 +51,13 @@ type holes struct {
 
 // add takes a new hole above all others. When there are too many, the oldest
 // are given up before their grace is over; the burned ids of those are returned.
-func (h *holes) add(n hole) (burned uint64) {
+func (h *holes) add(n hole, step uint64) (burned uint64) {
 	h.list = append(h.list, n)
 	h.weight += n.weight()
 	drop := 0
 	for ; h.weight > maxTracked; drop++ {
 		h.weight -= h.list[drop].weight()
-		burned += h.list[drop].burned()
+		burned += h.list[drop].burned(step)
 	}
 	h.list = slices.Delete(h.list, 0, drop)
 	return burned
@@ -131,12 +132,12 @@ func (h *holes) wide() []hole {
 
 // settle forgets the holes that were first seen before the given time and
 // returns how many ids they burned. Call it after they were all read again.
-func (h *holes) settle(before time.Time) (burned uint64) {
+func (h *holes) settle(before time.Time, step uint64) (burned uint64) {
 	h.list = slices.DeleteFunc(h.list, func(e hole) bool {
 		if !e.seen.Before(before) {
 			return false
 		}
-		burned += e.burned()
+		burned += e.burned(step)
 		h.weight -= e.weight()
 		return true
 	})

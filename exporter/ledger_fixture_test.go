@@ -59,6 +59,9 @@ type benchOptions struct {
 	maxTypes   int
 	lookback   time.Duration
 	maxWatched int
+	replica    bool
+	zone       *time.Location
+	conns      int
 }
 
 // recordBench has the table idempotent_record, empty.
@@ -83,17 +86,13 @@ func newBench(t *testing.T, db *testkit.Database, o benchOptions) *bench {
 		o.maxTypes = defaultMaxBizTypes
 	}
 	b := &bench{Database: db, t: t, clock: time.Now(), registry: prometheus.NewPedanticRegistry(), log: &bytes.Buffer{}}
-	var shards []shard
-	for _, s := range openLedger(t, db, o).Shards() {
-		shards = append(shards, s)
-	}
 	logger := slog.New(slog.NewTextHandler(b.log, nil))
 	sums, descs := newSums(), newDescs()
 	sh := shared{labels: newLabels(o.maxTypes, flow.NewCatalog(o.flows).Types(), sums.labelOverflow), sums: sums, descs: descs, log: logger}
-	b.source = newLedgerSource("orders", shards, o.flows, o.lookback, sh)
+	b.source = newLedgerSource(tableOf("orders", openLedger(t, db, o)), o.flows, o.lookback, sh)
 	b.source.now = func() time.Time { return b.clock }
 	if o.maxWatched > 0 {
-		b.source.watch.max = o.maxWatched
+		b.source.room.left.Store(int64(o.maxWatched))
 	}
 	b.loop = &loop{name: "orders", kind: kindLedger, source: b.source, timeout: 10 * time.Second, log: logger}
 	b.registry.MustRegister(append(sums.collectors(), &snapshots{descs: descs, loops: []*loop{b.loop}})...)
@@ -105,15 +104,12 @@ func openLedger(t *testing.T, db *testkit.Database, o benchOptions) *ledger.Ledg
 	if o.address == "" {
 		o.address = db.Addr
 	}
-	server, err := ledger.NewServer(ledger.ServerOptions{Name: "main", Address: o.address, Database: db.Name, User: db.User, Password: db.Password})
+	server, err := ledger.NewServer(ledger.ServerOptions{Name: "main", Address: o.address, Database: db.Name, User: db.User, Password: db.Password,
+		Replica: o.replica, Zone: o.zone, MaxConns: o.conns})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { _ = server.Close() }) // an error where the server went away before
 	mapping, err := ledger.NewMapping(o.preset, o.mapping)
 	if err != nil {
 		t.Fatal(err)
@@ -153,12 +149,12 @@ func (b *bench) insert(bizType string, status int, ids ...string) uint64 {
 	return insert(b.t, b.DB, bizType, status, ids...)
 }
 
-func insert(t *testing.T, on sqlx.Execer, bizType string, status int, ids ...string) uint64 {
+func insert(t *testing.T, on sqlx.ExecerContext, bizType string, status int, ids ...string) uint64 {
 	t.Helper()
 	var result sql.Result
 	for _, id := range ids {
 		var err error
-		result, err = on.Exec("INSERT INTO idempotent_record (biz_type, biz_id, status) VALUES (?, ?, ?)", bizType, id, status)
+		result, err = on.ExecContext(t.Context(), "INSERT INTO idempotent_record (biz_type, biz_id, status) VALUES (?, ?, ?)", bizType, id, status)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,6 +175,20 @@ func (b *bench) begin() *sqlx.Tx {
 	}
 	b.t.Cleanup(func() { _ = tx.Rollback() })
 	return tx
+}
+
+// session is a connection with session variables of its own.
+func (b *bench) session(variables string) *sqlx.Conn {
+	b.t.Helper()
+	conn, err := b.DB.Connx(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = conn.Close() })
+	if _, err := conn.ExecContext(b.t.Context(), "SET SESSION "+variables); err != nil {
+		b.t.Fatal(err)
+	}
+	return conn
 }
 
 // refuse inserts records whose keys are taken: each burns an id.
@@ -215,15 +225,16 @@ func totals(bizType string, created, completed, failed, retries float64) samples
 }
 
 const (
-	burned     = `idem_record_ids_burned_total{ledger="orders"}`
-	rowsRead   = `idemscope_rows_read_total{source="orders"}`
-	watched    = `idemscope_watched_records{source="orders"}`
-	caughtUp   = `idemscope_tail_caught_up{source="orders"}`
-	inProgress = `idem_records_processing{biz_type="pay",ledger="orders"}`
-	stalePay   = `idem_records_stale{biz_type="pay",ledger="orders"}`
-	oldestPay  = `idem_oldest_processing_age_seconds{biz_type="pay",ledger="orders"}`
-	longerPay  = `idem_runs_longer_than_lock_total{biz_type="pay",flow="payments"}`
-	isUp       = `idemscope_source_up{kind="ledger",source="orders"}`
+	burned      = `idem_record_ids_burned_total{ledger="orders"}`
+	rowsRead    = `idemscope_rows_read_total{source="orders"}`
+	watched     = `idemscope_watched_records{source="orders"}`
+	caughtUp    = `idemscope_tail_caught_up{source="orders"}`
+	inProgress  = `idem_records_processing{biz_type="pay",ledger="orders"}`
+	stalePay    = `idem_records_stale{biz_type="pay",ledger="orders"}`
+	oldestPay   = `idem_oldest_processing_age_seconds{biz_type="pay",ledger="orders"}`
+	longerPay   = `idem_runs_longer_than_lock_total{biz_type="pay",flow="payments"}`
+	vanishedPay = `idemscope_records_vanished_total{biz_type="pay",ledger="orders"}`
+	isUp        = `idemscope_source_up{kind="ledger",source="orders"}`
 )
 
 // handlerReads is how many rows the server has looked at so far.

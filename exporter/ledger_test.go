@@ -147,18 +147,34 @@ func TestFailedRecordsLeaveTheWatchSet(t *testing.T) {
 	b.good().want(t, samples{watched: 1, inProgress: 1, stalePay: 1})
 }
 
-func TestRowsBeforeTheLookbackAreNotRead(t *testing.T) {
+func TestRowsBeforeTheLookbackAreLeftToTheSweep(t *testing.T) {
 	b := recordBench(t)
 	b.Exec(t, `INSERT INTO idempotent_record (biz_type, biz_id, status, create_time, update_time)
-		SELECT 'pay', seq, 1, UTC_TIMESTAMP() - INTERVAL 50 HOUR + INTERVAL seq SECOND, UTC_TIMESTAMP() - INTERVAL 50 HOUR FROM seq_1_to_5000`)
+		SELECT 'pay', seq, 2, UTC_TIMESTAMP() - INTERVAL 50 HOUR + INTERVAL seq SECOND, UTC_TIMESTAMP() - INTERVAL 50 HOUR FROM seq_1_to_5000`)
 	b.insert("pay", processing, "young")
-	b.good().want(t, samples{inProgress: 1, rowsRead: 1, caughtUp: 1})
+	b.good().want(t, samples{inProgress: 1, rowsRead: 1 + sweepRows, caughtUp: 1})
 
 	b.Exec(t, "DELETE FROM idempotent_record WHERE biz_id = 'young'")
 	quiet := newBench(t, b.Database, benchOptions{}) // no row within the lookback: followed from the last one
 	quiet.good()
 	quiet.insert("pay", completed, "new")
 	quiet.good().want(t, totals("pay", 1, 1, 0, 0))
+}
+
+// The start is found by the database's clock, and so are ages.
+func TestClockOfThisMachineIsWrong(t *testing.T) {
+	for _, ahead := range []time.Duration{-72 * time.Hour, 72 * time.Hour} {
+		b := recordBench(t)
+		b.insert("pay", processing, "a", "b")
+		b.update("pay", "a", processing, -3600, -3600)
+		b.update("pay", "b", processing, -7200, -7200)
+		b.passes(ahead)
+		s := b.good()
+		s.want(t, samples{inProgress: 2, stalePay: 2})
+		if age := s[oldestPay]; age < 7200 || age > 7210 {
+			t.Errorf("%s ahead the oldest age is %v", ahead, age)
+		}
+	}
 }
 
 func TestTableWithoutIntegerKey(t *testing.T) {
@@ -176,13 +192,14 @@ func TestTableWithoutIntegerKey(t *testing.T) {
 
 func TestTableWithoutCreatedColumn(t *testing.T) {
 	db := testkit.MySQL(t)
-	db.Exec(t, `CREATE TABLE outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, message_id VARCHAR(64) UNIQUE, status VARCHAR(20))`)
-	db.Exec(t, `INSERT INTO outbox (message_id, status) VALUES ('a', 'pending'), ('b', 'pending')`)
-	b := newBench(t, db, benchOptions{table: "outbox", preset: "outbox", mapping: ledger.MappingSpec{BizType: "pay"}})
+	db.Exec(t, `CREATE TABLE bare (id BIGINT AUTO_INCREMENT PRIMARY KEY, message_id VARCHAR(64) UNIQUE, status VARCHAR(20))`)
+	db.Exec(t, `INSERT INTO bare (message_id, status) VALUES ('a', 'new'), ('b', 'new')`)
+	b := newBench(t, db, benchOptions{table: "bare", mapping: ledger.MappingSpec{BizType: "pay",
+		Columns: map[string]string{"biz_id": "message_id", "status": "status"}, Status: map[string][]string{"not_started": {"new"}, "completed": {"done"}}}})
 	b.good().want(t, totals("pay", 0, 0, 0, 0))
-	db.Exec(t, `INSERT INTO outbox (message_id, status) VALUES ('c', 'pending')`)
-	db.Exec(t, `UPDATE outbox SET status = 'sent' WHERE message_id = 'b'`)
-	s := b.good() // sent without times: completed, and nothing to put into the histogram
+	db.Exec(t, `INSERT INTO bare (message_id, status) VALUES ('c', 'new')`)
+	db.Exec(t, `UPDATE bare SET status = 'done' WHERE message_id = 'b'`)
+	s := b.good() // done without times: completed, and nothing to put into the histogram
 	s.want(t, samples{`idem_records_created_total{biz_type="pay",ledger="orders"}`: 1, `idem_records_completed_total{biz_type="pay",ledger="orders"}`: 1,
 		`idem_record_duration_seconds_count{biz_type="pay",ledger="orders"}`: 0, inProgress: 0, watched: 1})
 }

@@ -9,8 +9,8 @@ import (
 )
 
 const helpRetries = "Runs of keys whose last run had failed. source=\"consumer\": counted by instrumented consumers in Redis (field retry). " +
-	"source=\"ledger\": records seen to leave the status failed, by polling MySQL; a retry that starts and fails again between two reads, " +
-	"or that inserts a deleted row anew, is not counted there."
+	"source=\"ledger\": by polling MySQL, records seen to leave the status failed, and keys whose unfinished row vanished and " +
+	"that came back in a new one within exporter.lookback; a retry that starts and fails again between two reads is not counted there."
 
 // sums are the counters and histograms that this process adds up from what it
 // sees in ledgers. They are monotone whatever the stores do, so they stay
@@ -21,8 +21,10 @@ type sums struct {
 	retries                    *prometheus.CounterVec // biz_type
 	longer                     *prometheus.CounterVec // flow, biz_type
 	burned                     *prometheus.CounterVec // ledger
+	vanished                   *prometheus.CounterVec // ledger, biz_type
 	rowsRead, watchOverflow    *prometheus.CounterVec // source
 	labelOverflow              prometheus.Counter
+	lockExpirations            *prometheus.CounterVec // flow
 }
 
 func newSums() *sums {
@@ -54,20 +56,23 @@ func newSums() *sums {
 				"with their resolution. Later runs of a retried record and locks that a watchdog renews are left out.", "flow", "biz_type"),
 		burned: counter("idem_record_ids_burned_total",
 			"Ids of the MySQL table that stayed without a row between two seen rows for a minute: inserts refused by the unique key, or rolled back. "+
-				"An upper bound for dedup hits: upserts, auto_increment_increment above 1 and rows deleted within a poll burn ids too. "+
-				"One gap counts 10000 at most.", "ledger"),
+				"An upper bound for dedup hits: upserts and rows deleted within a poll burn ids too. With auto_increment_increment above 1 "+
+				"a gap counts one id per step. One gap counts 10000 at most. On a replica the minute is longer by its lag.", "ledger"),
+		vanished: counter("idemscope_records_vanished_total",
+			"Open records (in processing, failed, not started) that were deleted from the MySQL table, or made way for another key under the same id.", "ledger", "biz_type"),
 		rowsRead: counter("idemscope_rows_read_total",
-			"Rows that the database returned to this process for the tail and for open records.", "source"),
+			"Rows that the database returned to this process for the tail, for open records and for the sweep.", "source"),
 		watchOverflow: counter("idemscope_watch_overflow_total",
 			"Open records that are not followed because the ledger has more of them than are watched at a time; gauges of open records are then too low.", "source"),
+		lockExpirations: newLockExpirations(),
 		labelOverflow: prometheus.NewCounter(prometheus.CounterOpts{Name: "idemscope_label_overflow_total",
 			Help: "Readings of a biz_type beyond exporter.max_biz_types, exported as biz_type=\"other\": a record once, consumer counters at each poll."}),
 	}
 }
 
 func (s *sums) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.created, s.completed, s.failed, s.duration, s.retries, s.longer, s.burned, s.rowsRead,
-		s.watchOverflow, s.labelOverflow}
+	return []prometheus.Collector{s.created, s.completed, s.failed, s.duration, s.retries, s.longer, s.burned, s.vanished, s.rowsRead,
+		s.watchOverflow, s.labelOverflow, s.lockExpirations}
 }
 
 // startLedger makes the series of a ledger that is readable for the first time.

@@ -12,23 +12,26 @@ import (
 const (
 	// tailChunk is how many new rows one statement reads.
 	tailChunk = 2000
-	// readChunk is how many rows one statement reads by primary key.
-	readChunk = 500
 	// maxAnchors is how many of the last rows are remembered.
 	maxAnchors = 256
 )
 
-// tail reads one table in the order of its primary key, each row once.
+// tail reads one table in the order of its primary key, each row once, and
+// again those that are open.
 type tail struct {
 	shard  shard
-	index  int
 	source *ledgerSource
+	watch  *watch
 
 	begun bool
-	// behind: the last cycle stopped at its bound. failed: it met an error.
-	behind, failed bool
+	// behind: the last cycle stopped at its bound. full: the watch set refused
+	// a record in it. err is how it ended.
+	behind, full bool
+	err          error
 	// history is the highest id at the start: rows up to it are no news.
 	history uint64
+	// first is the mark at the start: older rows are left to the sweep.
+	first uint64
 	// mark is the id up to which rows were read.
 	mark uint64
 	// top is the highest id that was ever seen; 0 when none was, or when ids
@@ -36,19 +39,34 @@ type tail struct {
 	top     uint64
 	anchors anchors
 	holes   holes
+	pattern pattern
+	// limit is the highest id that the column keeps; 0 when that is not known.
+	limit uint64
+	// atWidth counts the rows read with an id that fills its column.
+	atWidth int
 }
 
-// cycle reads what is new and looks again at what is missing.
-func (t *tail) cycle(ctx context.Context, spare *int) error {
-	if err := t.advance(ctx, spare); err != nil {
+// cycle reads what is new, looks again at what is missing, and reads the open
+// records that are due.
+func (t *tail) cycle(ctx context.Context, b *budget) (err error) {
+	now := t.source.now()
+	t.full = false
+	if err := t.advance(ctx, b); err != nil {
 		return err
 	}
-	return t.readHoles(ctx, spare)
+	if err := t.readHoles(ctx, b); err != nil {
+		return err
+	}
+	if err := t.reread(ctx, b, now); err != nil {
+		return err
+	}
+	t.limit, err = t.shard.IDLimit(ctx)
+	return err
 }
 
 // advance reads rows above the mark until there are no more, at least one chunk
-// and further ones as long as spare lasts.
-func (t *tail) advance(ctx context.Context, spare *int) error {
+// and further ones within the budget.
+func (t *tail) advance(ctx context.Context, b *budget) error {
 	t.behind = false
 	for {
 		if !t.begun {
@@ -60,11 +78,10 @@ func (t *tail) advance(ctx context.Context, spare *int) error {
 		if err != nil || !more {
 			return err
 		}
-		if *spare == 0 {
+		if !b.tail() {
 			t.behind = true
 			return nil
 		}
-		*spare--
 	}
 }
 
@@ -75,7 +92,8 @@ func (t *tail) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.history, t.mark = last, 0
+	t.history, t.mark, t.atWidth = last, 0, 0
+	t.pattern = pattern{}
 	if last > 0 {
 		first, err := t.firstSince(ctx, last)
 		if err != nil {
@@ -83,15 +101,20 @@ func (t *tail) begin(ctx context.Context) error {
 		}
 		t.mark, t.top = max(first, 1)-1, 0
 	}
+	t.first = t.mark
 	t.begun = true
 	return nil
 }
 
-// firstSince returns the first id within the lookback, at most last. A table
-// that can be followed and yet has no place for a time has no created column:
-// it is followed from its end.
+// firstSince returns the first id within the lookback by the database's clock,
+// at most last. A table that can be followed and yet has no place for a time has
+// no created column: it is followed from its end.
 func (t *tail) firstSince(ctx context.Context, last uint64) (uint64, error) {
-	first, err := t.shard.FirstIDSince(ctx, t.source.now().Add(-t.source.lookback))
+	clock, err := t.shard.ByID(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	first, err := t.shard.FirstIDSince(ctx, clock.DBNow.Add(-t.source.lookback))
 	switch {
 	case errors.Is(err, ledger.ErrNoTail):
 		return last, nil
@@ -139,25 +162,45 @@ func (t *tail) take(row ledger.Row, dbNow time.Time) {
 		t.gap(t.top+1, id-1, row, dbNow)
 	}
 	t.top, t.mark = max(t.top, id), id
+	t.pattern.add(id)
 	t.holes.fill(id)
 	t.anchors.add(anchor{id, t.source.print(row)})
-	at := place{t.index, id}
 	if id <= t.history {
-		t.source.stood(at, row)
+		t.stood(id, row)
 		return
 	}
-	t.source.arrived(at, row)
+	t.arrived(id, row)
 }
 
 // gap notes the missing ids below a row. Ids are given out in order, so a gap
 // is at least as old as the row above it: one that old at the start needs no
-// second look.
+// second look. Nor do ids that lie between the steps of the only writer.
 func (t *tail) gap(lo, hi uint64, above ledger.Row, dbNow time.Time) {
 	news := lo > t.history
-	if !news && above.Created.State == ledger.StampOK && dbNow.Sub(above.Created.Time) > t.source.grace {
+	if !news && above.Created.State == ledger.StampOK && dbNow.Sub(above.Created.Time) > t.grace() {
 		return
 	}
-	t.source.burned(t.holes.add(hole{lo: lo, hi: hi, seen: t.source.now(), counts: news}))
+	step := t.step()
+	if hi-lo+1 < step && t.pattern.step()%step == 0 {
+		return
+	}
+	t.source.burned(t.holes.add(hole{lo: lo, hi: hi, seen: t.source.now(), counts: news}, step))
+}
+
+// grace is how long a hole may be filled. A replica shows late commits later
+// by its lag.
+func (t *tail) grace() time.Duration {
+	lag, _ := t.source.server.lag()
+	return t.source.grace + lag
+}
+
+// step is the distance between the ids that a writer is given: the server's
+// setting, or what the ids look like on a replica, which does not know it.
+func (t *tail) step() uint64 {
+	if step, known := t.source.server.step(); known {
+		return step
+	}
+	return t.pattern.step()
 }
 
 // reanchor is for a last known row that is gone or is another one now. When
@@ -175,9 +218,20 @@ func (t *tail) reanchor(ctx context.Context) error {
 			return nil
 		}
 	}
-	t.source.log.Info("table was emptied or replaced; reading it from anew", "table", t.shard.Name())
-	t.source.watch.forget(t.index)
+	// Whether its open records are gone too shows when they are read again.
+	t.watch.hurryAll()
 	t.anchors = nil
+	lowest, err := t.shard.After(ctx, 0, 1)
+	if err != nil {
+		return err
+	}
+	if len(lowest.Rows) > 0 {
+		if id, ok := rowID(lowest.Rows[0]); ok && t.top > 0 && id > t.top {
+			t.mark = t.top // every row was deleted, and ids go on
+			return nil
+		}
+	}
+	t.source.log.Info("table was emptied or replaced; reading it from anew", "table", t.shard.Name())
 	t.holes.clear()
 	t.begun = false
 	return nil
@@ -190,7 +244,7 @@ func (t *tail) stands(a anchor, row ledger.Row) bool {
 
 // readHoles looks whether holes were filled, and counts those that were not
 // when their grace is over.
-func (t *tail) readHoles(ctx context.Context, spare *int) error {
+func (t *tail) readHoles(ctx context.Context, b *budget) error {
 	now := t.source.now()
 	for ids := range slices.Chunk(t.holes.narrow(), readChunk) {
 		rows, err := t.byID(ctx, ids)
@@ -204,17 +258,17 @@ func (t *tail) readHoles(ctx context.Context, spare *int) error {
 		}
 	}
 	for _, h := range t.holes.wide() {
-		if err := t.readHole(ctx, h, now, spare); err != nil {
+		if err := t.readHole(ctx, h, now, b); err != nil {
 			return err
 		}
 	}
-	t.source.burned(t.holes.settle(now.Add(-t.source.grace)))
+	t.source.burned(t.holes.settle(now.Add(-t.grace()), t.step()))
 	return nil
 }
 
 // readHole reads a wide hole as a range: one row tells that it is still empty.
 // A hole that is being filled faster than it is read gets its grace anew.
-func (t *tail) readHole(ctx context.Context, h hole, now time.Time, spare *int) error {
+func (t *tail) readHole(ctx context.Context, h hole, now time.Time, b *budget) error {
 	after, limit := h.lo-1, 1
 	for {
 		batch, err := t.shard.After(ctx, after, limit)
@@ -233,12 +287,11 @@ func (t *tail) readHole(ctx context.Context, h hole, now time.Time, spare *int) 
 		if len(batch.Rows) < limit || after == h.hi {
 			return nil
 		}
-		if *spare == 0 {
+		if !b.tail() {
 			t.holes.renew(after+1, now)
 			t.behind = true
 			return nil
 		}
-		*spare--
 		limit = tailChunk
 	}
 }
@@ -249,22 +302,7 @@ func (t *tail) late(id uint64, row ledger.Row) {
 	if len(t.anchors) > 0 && id > t.anchors[0].id {
 		t.anchors.add(anchor{id, t.source.print(row)})
 	}
-	t.source.arrived(place{t.index, id}, row)
-}
-
-func (t *tail) byID(ctx context.Context, ids []uint64) (map[uint64]ledger.Row, error) {
-	batch, err := t.shard.ByID(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	t.source.count(batch)
-	rows := make(map[uint64]ledger.Row, len(batch.Rows))
-	for _, row := range batch.Rows {
-		if id, ok := rowID(row); ok {
-			rows[id] = row
-		}
-	}
-	return rows, nil
+	t.arrived(id, row)
 }
 
 // anchor is a row that was seen, by its id and its key.

@@ -130,20 +130,20 @@ func TestTruncatedTableStartsAnew(t *testing.T) {
 	b.good()
 	b.insert("pay", processing, "a", "d")
 	s := b.good()
-	s.want(t, totals("pay", 5, 0, 0, 0))
-	s.want(t, samples{inProgress: 2})
+	s.want(t, totals("pay", 5, 0, 0, 1)) // a came back before it ended
+	s.want(t, samples{inProgress: 2, vanishedPay: 3})
 
 	// Truncated and filled again between two polls, past the old mark.
 	b.Exec(t, "TRUNCATE idempotent_record")
 	b.insert("pay", processing, "e", "f", "g", "h")
 	b.good()
 	s = b.good()
-	s.want(t, samples{inProgress: 4}) // followed, though not counted as new
-	s.want(t, totals("pay", 5, 0, 0, 0))
+	s.want(t, samples{inProgress: 4, vanishedPay: 5}) // followed, though not counted as new
+	s.want(t, totals("pay", 5, 0, 0, 1))
 	b.insert("pay", completed, "i")
 	b.passes(2 * holeGrace)
 	s = b.good()
-	s.want(t, totals("pay", 6, 1, 0, 0))
+	s.want(t, totals("pay", 6, 1, 0, 1))
 	s.want(t, samples{burned: 0})
 }
 
@@ -282,9 +282,9 @@ func TestDroppedAndRecreatedTable(t *testing.T) {
 
 	b.Exec(t, "CREATE TABLE idempotent_record "+recordTable)
 	testkit.Eventually(t, 15*time.Second, func() bool { return b.poll()[isUp] == 1 }, "the ledger is read again")
-	b.good().want(t, samples{inProgress: 0, watched: 0})
+	b.good().want(t, samples{inProgress: 0, watched: 0, vanishedPay: 2})
 	b.insert("pay", completed, "a", "b", "c")
-	b.good().want(t, totals("pay", 4, 3, 0, 0))
+	b.good().want(t, totals("pay", 4, 3, 0, 2))
 }
 
 // A cycle costs the same whatever the size of the table.

@@ -34,12 +34,13 @@ type commands struct {
 	Lang     string `help:"Language of sentences: en or zh. The default is that of the terminal." env:"IDEMSCOPE_LANG,LC_ALL,LC_MESSAGES,LANG" default:"en" placeholder:"LANG"`
 	LogLevel string `help:"Least level to log: debug, info, warn, error. The default is info, in the demo error." enum:",debug,info,warn,error" default:""`
 
-	Serve   serveCommand   `cmd:"" help:"Run the exporter and the console."`
-	Lookup  lookupCommand  `cmd:"" help:"Explain one key: broker, Redis and MySQL side by side, with a verdict."`
-	Check   configCommand  `cmd:"" name:"config" help:"Work on the configuration."`
-	Demo    demoCommand    `cmd:"" help:"Start private servers and traffic, and serve the console on them."`
-	Health  healthCommand  `cmd:"" help:"Ask the running service whether it is alive; for container health checks."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve    serveCommand    `cmd:"" help:"Run the exporter and the console."`
+	Lookup   lookupCommand   `cmd:"" help:"Explain one key: broker, Redis and MySQL side by side, with a verdict."`
+	Findings findingsCommand `cmd:"" help:"List the keys with a problem: reads the ledgers once, and judges what is stale, failed or unreadable."`
+	Check    configCommand   `cmd:"" name:"config" help:"Work on the configuration."`
+	Demo     demoCommand     `cmd:"" help:"Start private servers and traffic, and serve the console on them."`
+	Health   healthCommand   `cmd:"" help:"Ask the running service whether it is alive; for container health checks."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 // surroundings are what every command may use.

@@ -33,10 +33,11 @@ type Finding struct {
 }
 
 // Finding returns the answer as a finding; ok is false when there is nothing to
-// report. Since is the time of the answer.
+// report: also for a key that no layer shows, whatever waits in its queues.
+// Since is the time of the answer.
 func (a Answer) Finding() (f Finding, ok bool) {
 	v := a.Verdict
-	if severityRank(v.Severity) < 0 {
+	if severityRank(v.Severity) < 0 || !a.hasTrace() {
 		return Finding{}, false
 	}
 	f = Finding{

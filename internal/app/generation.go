@@ -63,7 +63,10 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 	options := exporter.Options{
 		Flows: s.catalog.Flows(), Ledgers: s.ledgers, Brokers: as[exporter.Broker](s.brokers),
 		Interval: c.Exporter.Interval, Lookback: c.Exporter.Lookback, MaxBizTypes: c.Exporter.MaxBizTypes,
-		Version: Version, Logger: logger,
+		Judge: desk.Answer, FindingsPerSecond: c.Exporter.Findings.PerSecond,
+		Redis: s.redis, SweepKeysPerSecond: c.Exporter.Sweep.KeysPerSecond, SweepPause: c.Exporter.Sweep.Pause,
+		LockExpirations: c.Exporter.LockExpirations,
+		Version:         Version, Logger: logger,
 	}
 	if c.Counters != nil {
 		options.CountersSource = c.Counters.Redis
@@ -77,7 +80,7 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 	}
 	g.metrics = exported.Handler(process)
 	g.console, err = console.New(console.Options{
-		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics,
+		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics, Findings: listFindings(c, exported),
 		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
 	})
 	return exported, err

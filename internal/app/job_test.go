@@ -89,6 +89,7 @@ func TestTheMainJob(t *testing.T) {
 	t.Run("every metric is there", s.checkMetrics)
 	t.Run("Prometheus scrapes it", s.checkPrometheus)
 	t.Run("a search finds a bare id", s.checkSearch)
+	t.Run("every finding is listed", s.checkFindings)
 }
 
 // checkSample asks for one sample through the API and the command line.

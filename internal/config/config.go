@@ -145,6 +145,18 @@ type Exporter struct {
 	MaxBizTypes int
 	// Findings is the search for keys with a problem.
 	Findings Findings
+	// Sweep is the walk through the keys of each Redis that holds locks or markers.
+	Sweep Sweep
+	// LockExpirations: the keyspace events of Redis are listened to.
+	LockExpirations bool
+}
+
+// Sweep is the pace at which the keys of a Redis are walked.
+type Sweep struct {
+	// KeysPerSecond is 100 to 100000, or 0: no sweep.
+	KeysPerSecond int
+	// Pause between two passes: 1s to 24h.
+	Pause time.Duration
 }
 
 // Findings is the search for keys with a problem.

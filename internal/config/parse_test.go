@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 		Ledgers:  []Ledger{{Name: "orders", MySQL: "main", Table: "idempotent_record", Preset: "idempotent_record"}},
 		Flows:    []flow.Flow{{Name: "payments", BizTypes: []string{"order_paid"}, Ledger: "orders", StaleAfter: 5 * time.Minute, OnProcessing: flow.Refuse, Rerun: flow.RerunManual}},
 		Console:  Console{LookupTimeout: time.Second},
-		Exporter: Exporter{Interval: 5 * time.Second, Lookback: 24 * time.Hour, MaxBizTypes: 200, Findings: Findings{PerSecond: 20}},
+		Exporter: Exporter{Interval: 5 * time.Second, Lookback: 24 * time.Hour, MaxBizTypes: 200, Findings: Findings{PerSecond: 20}, Sweep: Sweep{KeysPerSecond: 2000, Pause: time.Minute}},
 		file:     c.file,
 		places:   c.places,
 	}
@@ -60,7 +60,8 @@ func TestExample(t *testing.T) {
 		addresses db mode master_name sentinel_user sentinel_password key_prefix type management vhost
 		table preset biz_type biz_id columns status biz_types ledger lock marker queue key ttl renewed
 		broker name retry dead_letter id json ack_timeout stale_after on_processing rerun
-		prefix language lookup_timeout interval lookback max_biz_types findings per_second`) {
+		prefix language lookup_timeout interval lookback max_biz_types findings per_second
+		sweep keys_per_second pause lock_expirations`) {
 		if !strings.Contains(string(data), key+":") {
 			t.Errorf("the example does not show %s", key)
 		}

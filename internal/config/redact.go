@@ -163,6 +163,11 @@ func (e Exporter) redacted() *group {
 	findings := &group{}
 	findings.add("per_second", e.Findings.PerSecond)
 	g.part("findings", findings)
+	sweep := &group{}
+	sweep.add("keys_per_second", e.Sweep.KeysPerSecond)
+	sweep.duration("pause", e.Sweep.Pause)
+	g.part("sweep", sweep)
+	g.add("lock_expirations", e.LockExpirations)
 	return g
 }
 

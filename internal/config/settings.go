@@ -140,7 +140,24 @@ func (s *section) exporter() Exporter {
 		Lookback:    part.duration("lookback", 24*time.Hour, time.Minute, year),
 		MaxBizTypes: part.whole("max_biz_types", 200, 1, 10000),
 		Findings:    part.findings(),
+		Sweep:       part.sweep(),
+
+		LockExpirations: part.flag("lock_expirations"),
 	}
+}
+
+func (s *section) sweep() Sweep {
+	part := s.optional("sweep")
+	defer part.close()
+	const slowest = 100 // a slower sweep would tell of a past that is gone
+	sweep := Sweep{
+		KeysPerSecond: part.whole("keys_per_second", 2000, 0, 100_000),
+		Pause:         part.duration("pause", time.Minute, time.Second, 24*time.Hour),
+	}
+	if v := part.value("keys_per_second"); sweep.KeysPerSecond > 0 && sweep.KeysPerSecond < slowest {
+		part.problemf(v.at, v.path, "must be 0 (no sweep) or a whole number from %d to 100000", slowest)
+	}
+	return sweep
 }
 
 func (s *section) findings() Findings {

@@ -75,6 +75,9 @@ func (l *Ledger) Mapping() Mapping { return l.mapping }
 // Shards lists the tables of the ledger; a ledger that is not sharded has one.
 func (l *Ledger) Shards() []*Shard { return l.shards }
 
+// AtOnce is how many statements its server takes from this process at a time.
+func (l *Ledger) AtOnce() int { return l.server.conns }
+
 // eachShard calls ask for every shard, as many at once as the server has
 // connections for, and waits for all.
 func (l *Ledger) eachShard(ask func(i int, s *Shard)) {

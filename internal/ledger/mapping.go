@@ -106,6 +106,22 @@ func (m Mapping) BizType() (bizType string, ok bool) { return m.bizType, m.bizTy
 // means completed.
 func (m Mapping) HasStatus() bool { return m.columns[roleStatus] != "" }
 
+// Outbox reports whether the table is a local message table on the sending
+// side: its open rows wait to be sent.
+func (m Mapping) Outbox() bool { return m.preset == "outbox" }
+
+// WordsOf lists the stored words of a phase, in the order of their bytes.
+func (m Mapping) WordsOf(phase flow.Phase) []string {
+	var words []string
+	for word, means := range m.words {
+		if means == phase {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return words
+}
+
 // PhaseOf tells what a stored status means.
 func (m Mapping) PhaseOf(status string) flow.Phase {
 	if phase, ok := m.words[status]; ok {

@@ -83,6 +83,9 @@ func (s *selection) row() Row {
 			r.Phase = l.mapping.PhaseOf(r.Status)
 		}
 	}
+	if l.mapping.id.IsZero() {
+		r.IDFills = l.id[0].filled(r.BizID)
+	}
 	r.reckon(s.now())
 	return r
 }

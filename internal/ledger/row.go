@@ -33,6 +33,9 @@ type Row struct {
 	// row. Its resolution is that of the columns. Valid only when RunTimeKnown.
 	RunTime      time.Duration
 	RunTimeKnown bool
+	// IDFills: the biz_id has as many characters as its column keeps, so a longer
+	// one may have been cut. Never set for an id of several columns.
+	IDFills bool
 	// Result, Attempts and Worker are optional columns; nil when not mapped or NULL.
 	Result, Attempts, Worker *string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -12,7 +13,9 @@ import (
 
 // schema is what a table is made of, as far as a ledger needs to know.
 type schema struct {
-	table   table
+	table table
+	// engine is the storage engine, lower case; empty when it cannot be told.
+	engine  string
 	columns []column
 	indexes []index
 }
@@ -29,6 +32,8 @@ type column struct {
 	collation     string
 	nullable      bool
 	autoIncrement bool
+	// unsigned: an integer without negative values.
+	unsigned bool
 }
 
 func (c *column) integer() bool {
@@ -37,6 +42,29 @@ func (c *column) integer() bool {
 		return true
 	}
 	return false
+}
+
+// limits has the highest signed value of each integer type.
+var limits = map[string]uint64{
+	"tinyint": math.MaxInt8, "smallint": math.MaxInt16, "mediumint": 1<<23 - 1, "int": math.MaxInt32, "bigint": math.MaxInt64,
+}
+
+// highest is the highest integer that the column keeps; 0 when it keeps none.
+func (c *column) highest() uint64 {
+	limit := limits[c.kind]
+	if c.unsigned && limit > 0 {
+		return 2*limit + 1
+	}
+	return limit
+}
+
+// filled reports whether value has as many characters as the column keeps, so
+// that it may have been cut.
+func (c *column) filled(value string) bool {
+	if c.limit == 0 || len(value) < c.limit {
+		return false
+	}
+	return c.binary() || len(value) == c.limit || utf8.RuneCountInString(value) >= c.limit
 }
 
 func (c *column) time() bool {
@@ -116,11 +144,12 @@ const primaryKey = "PRIMARY"
 // Both statements name one table by equality: information_schema of MariaDB
 // opens every table of the database for anything else.
 const (
-	columnsSQL = `SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, EXTRA
+	columnsSQL = `SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_MAXIMUM_LENGTH, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, EXTRA
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`
 	// All columns, because the one that tells of hidden indexes has another
 	// name on each family and is missing from old servers.
 	indexesSQL = `SELECT * FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY INDEX_NAME, SEQ_IN_INDEX`
+	engineSQL  = `SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?`
 )
 
 // readSchema asks information_schema for one table. A table that does not exist
@@ -136,18 +165,30 @@ func (s *Server) readSchema(ctx context.Context, t table) (*schema, error) {
 	if err := s.readIndexes(ctx, sch); err != nil {
 		return nil, fmt.Errorf("read the indexes of %s: %w", t, err)
 	}
+	if err := s.readEngine(ctx, sch); err != nil {
+		return nil, fmt.Errorf("read the engine of %s: %w", t, err)
+	}
 	return sch, nil
 }
 
+func (s *Server) readEngine(ctx context.Context, sch *schema) error {
+	var engine sql.NullString
+	q := statement{text: engineSQL, args: []any{sch.table.database, sch.table.name}}
+	err := s.scan(ctx, q, []any{&engine}, func() {})
+	sch.engine = strings.ToLower(engine.String)
+	return err
+}
+
 func (s *Server) readColumns(ctx context.Context, sch *schema) error {
-	var name, kind, nullable, extra string
+	var name, kind, whole, nullable, extra string
 	var length sql.NullInt64
 	var charset, collation sql.NullString
 	q := statement{text: columnsSQL, args: []any{sch.table.database, sch.table.name}}
-	return s.scan(ctx, q, []any{&name, &kind, &length, &charset, &collation, &nullable, &extra}, func() {
+	return s.scan(ctx, q, []any{&name, &kind, &whole, &length, &charset, &collation, &nullable, &extra}, func() {
 		c := column{
 			name: name, kind: strings.ToLower(kind), charset: charset.String, collation: collation.String,
 			nullable: nullable == "YES", autoIncrement: strings.Contains(strings.ToLower(extra), "auto_increment"),
+			unsigned: strings.Contains(strings.ToLower(whole), "unsigned"),
 		}
 		switch c.kind {
 		case "char", "varchar", "binary", "varbinary", "tinytext", "tinyblob":

@@ -148,13 +148,21 @@ func (s *Server) Ping(ctx context.Context) (Status, error) {
 // whether it takes writes, both as of that very statement.
 type head struct {
 	clock, readOnly sql.NullString
+	// at is what parsed means: all rows of a statement have the same clock.
+	parsed string
+	at     time.Time
 }
 
 const headSQL = "UTC_TIMESTAMP(6), @@global.read_only"
 
 func (h *head) dest() []any { return []any{&h.clock, &h.readOnly} }
 
-func (h *head) now() time.Time { return parseLocal(h.clock.String, time.UTC).Time }
+func (h *head) now() time.Time {
+	if h.clock.String != h.parsed {
+		h.parsed, h.at = h.clock.String, parseLocal(h.clock.String, time.UTC).Time
+	}
+	return h.at
+}
 
 func (h *head) isReadOnly() bool {
 	return h.readOnly.Valid && h.readOnly.String != "0" && h.readOnly.String != "OFF"

@@ -48,6 +48,9 @@ func parseLocal(text string, zone *time.Location) Stamp {
 	if err != nil {
 		return Stamp{State: StampZero, Text: text}
 	}
+	if zone == time.UTC {
+		return Stamp{State: StampOK, Text: text, Time: wall}
+	}
 	instants := instantsOf(wall, zone)
 	switch len(instants) {
 	case 0:

@@ -109,9 +109,14 @@ func (s *Shard) ByID(ctx context.Context, ids []uint64) (b Batch, err error) {
 
 // batch reads the rows whose key satisfies the condition.
 func (s *Shard) batch(ctx context.Context, l *layout, condition string, args ...any) (Batch, error) {
+	return s.read(ctx, l, l.keyIndex, quote(l.key.name)+" "+condition, args...)
+}
+
+// read reads the rows that satisfy the condition, through an index.
+func (s *Shard) read(ctx context.Context, l *layout, index, condition string, args ...any) (Batch, error) {
 	var b Batch
 	sel := l.selection(false)
-	q := statement{text: fmt.Sprintf("%s WHERE %s %s", sel.from(l.keyIndex), quote(l.key.name), condition), args: args}
+	q := statement{text: fmt.Sprintf("%s WHERE %s", sel.from(index), condition), args: args}
 	err := s.server.scan(ctx, q, sel.dest, func() {
 		b.DBNow = sel.now()
 		b.Rows = append(b.Rows, sel.row())
@@ -126,6 +131,16 @@ func (s *Shard) emptyBatch(ctx context.Context) (Batch, error) {
 	var h head
 	err := h.ask(ctx, s.server)
 	return Batch{DBNow: h.now()}, err
+}
+
+// IDLimit returns the highest id that the column of the ids keeps. Error:
+// ErrNoTail, or what Explain words.
+func (s *Shard) IDLimit(ctx context.Context) (limit uint64, err error) {
+	err = s.tail(ctx, "read the type of the ids of", func(l *layout) error {
+		limit = l.key.highest()
+		return nil
+	})
+	return limit, err
 }
 
 // FirstIDSince returns the lowest id from which on rows were created at or

@@ -165,10 +165,15 @@ func (s *Store) Ping(ctx context.Context) error {
 // command carries its own error. Single commands go through here as well: out
 // of a pipeline, a cluster client asks the server for COMMAND first.
 func (s *Store) send(ctx context.Context, queue func(context.Context, redis.Pipeliner)) ([]redis.Cmder, time.Duration) {
+	return s.sendTo(ctx, s.client, queue)
+}
+
+// sendTo is send to one server of the store.
+func (s *Store) sendTo(ctx context.Context, to redis.UniversalClient, queue func(context.Context, redis.Pipeliner)) ([]redis.Cmder, time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	start := time.Now()
-	cmds, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	cmds, err := to.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		queue(ctx, pipe)
 		return nil
 	})

@@ -33,6 +33,7 @@ var rooms = map[string][]string{
 	"internal/testkit":   {"internal/lab/servers"},
 	"internal/testkit/*": {"internal/testkit", "internal/lab/servers"},
 	"scripts/walls":      nil,
+	"bench/*":            with(answer, "exporter", "internal/lab/servers"),
 	"scripts/mutate":     nil,
 }
 
@@ -46,12 +47,12 @@ type guard struct {
 var guards = []guard{
 	{
 		imports: []string{"database/sql", "github.com/jmoiron/sqlx", "github.com/go-sql-driver/mysql"},
-		rooms:   []string{"internal/ledger", "internal/lab", "internal/lab/servers", "internal/testkit"},
+		rooms:   []string{"internal/ledger", "internal/lab", "internal/lab/servers", "internal/testkit", "bench/*"},
 		why:     "internal/ledger alone talks to MySQL",
 	},
 	{
 		imports: []string{"github.com/redis/go-redis"},
-		rooms:   []string{"internal/lockstore", "internal/lab", "internal/lab/servers", "internal/testkit"},
+		rooms:   []string{"internal/lockstore", "internal/lab", "internal/lab/servers", "internal/testkit", "bench/*"},
 		why:     "internal/lockstore alone talks to Redis",
 	},
 	{
