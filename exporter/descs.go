@@ -15,7 +15,7 @@ type descs struct {
 
 	queueMessages, queueConsumers, queueRedeliveries *prometheus.Desc
 
-	lockTTL *prometheus.Desc
+	lockTTL, flowInfo *prometheus.Desc
 
 	keys keyDescs
 
@@ -87,6 +87,10 @@ func newDescs() *descs {
 		lockTTL: desc("idem_lock_ttl_seconds",
 			"TTL of the flow's lock, from the configuration. Absent for a flow without a lock, without a declared TTL, or with a lock that a watchdog renews.", "flow"),
 
+		flowInfo: desc("idem_flow_info",
+			"Always 1: tells the flow and the ledger of a biz_type, from the configuration; for a flow that takes the rest of its ledger, the biz_types seen in the MySQL table.",
+			"flow", "ledger", "biz_type"),
+
 		up:           desc("idemscope_source_up", "1 when the last poll of the source succeeded, else 0.", "source", "kind"),
 		pollDuration: desc("idemscope_poll_duration_seconds", "Duration of the last poll of the source, successful or not.", "source", "kind"),
 		lastPoll:     desc("idemscope_last_poll_timestamp_seconds", "Unix time at which the last successful poll of the source ended.", "source", "kind"),
@@ -97,7 +101,7 @@ func (d *descs) all() []*prometheus.Desc {
 	return append(d.keys.all(), d.processing, d.stale, d.oldest, d.unmapped, d.watched, d.caughtUp,
 		d.outboxPending, d.outboxOldest, d.headroom, d.atWidth, d.replicaLag, d.ledgerSweepProgress, d.sweepCompleted,
 		d.lockConflicts, d.dedupHits, d.retries, d.attempts, d.runs, d.attemptsOpen, d.lockLost, d.degraded, d.runDuration, d.contractErrors,
-		d.queueMessages, d.queueConsumers, d.queueRedeliveries, d.lockTTL, d.up, d.pollDuration, d.lastPoll)
+		d.queueMessages, d.queueConsumers, d.queueRedeliveries, d.lockTTL, d.flowInfo, d.up, d.pollDuration, d.lastPoll)
 }
 
 // gauge and counter make one sample. They panic on a wrong number of labels

@@ -96,7 +96,7 @@ func New(o Options) (*Exporter, error) {
 	e.loops = newLoops(o, types, sh)
 	e.addRedis(o, sh)
 	all := append(sums.collectors(),
-		&snapshots{descs: descs, loops: e.loops, constant: lockTTLs(descs, o.Flows)},
+		&snapshots{descs: descs, loops: e.loops, constant: configured(sh, o.Flows)},
 		buildInfo(o.Version),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -204,21 +204,26 @@ func (e *Exporter) Gatherer() prometheus.Gatherer { return e.registry }
 // Handler serves /metrics from memory, with the metrics of more beside its own.
 // OpenMetrics is not offered: it would change the le labels of the histograms,
 // and so the identity of their series, depending on who scrapes. Native
-// histograms travel in protobuf.
+// histograms travel in protobuf. Nothing is compressed: that would take as long
+// as all the rest of a scrape.
 func (e *Exporter) Handler(more ...prometheus.Gatherer) http.Handler {
-	return promhttp.HandlerFor(append(prometheus.Gatherers{e.registry}, more...), promhttp.HandlerOpts{
+	return promhttp.HandlerFor(append(beside{e.registry}, more...), promhttp.HandlerOpts{
+		DisableCompression:  true,
 		ErrorHandling:       promhttp.ContinueOnError,
 		ErrorLog:            slog.NewLogLogger(e.log.Handler(), slog.LevelError),
 		MaxRequestsInFlight: maxScrapes,
 	})
 }
 
-// lockTTLs are the metrics that come from the configuration alone.
-func lockTTLs(d *descs, flows []flow.Flow) []prometheus.Metric {
+// configured are the metrics that come from the configuration alone.
+func configured(sh shared, flows []flow.Flow) []prometheus.Metric {
 	var metrics []prometheus.Metric
 	for _, f := range flows {
 		if ttl := lockTTL(f); ttl > 0 {
-			metrics = append(metrics, gauge(d.lockTTL, ttl.Seconds(), f.Name))
+			metrics = append(metrics, gauge(sh.descs.lockTTL, ttl.Seconds(), f.Name))
+		}
+		for _, bizType := range f.BizTypes {
+			metrics = append(metrics, gauge(sh.descs.flowInfo, 1, f.Name, f.Ledger, sh.labels.of(bizType)))
 		}
 	}
 	return metrics

@@ -43,6 +43,10 @@ func (s *ledgerSource) typeGauges(standings map[string]standing) (metrics []prom
 		if to != nil {
 			metrics = append(metrics, gauge(s.descs.stale, float64(standing.stale), s.name, label))
 		}
+		// Named types come from the configuration, also while the ledger is down.
+		if to != nil && to == s.routes.rest {
+			metrics = append(metrics, gauge(s.descs.flowInfo, 1, to.flow, s.name, label))
+		}
 	}
 	return metrics
 }
