@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"idemscope/internal/lab/servers"
+)
+
+const (
+	hangTypes   = 200
+	scrapeEvery = 50 * time.Millisecond
+	scrapeGroup = 100
+)
+
+// hang measures /metrics while no store answers.
+func hang(ctx context.Context, size sizes) ([]figure, error) {
+	s, err := startStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	r, err := servers.StartRedis(ctx, servers.RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Stop() }()
+	types, err := manyTypes(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	e, err := startChild(ctx, settings{MySQL: s.Addr, Database: "bench", Redis: r.Addr, Interval: time.Second, Lookback: time.Hour,
+		StaleAfter: 5 * time.Minute, BizTypes: types})
+	if err != nil {
+		return nil, err
+	}
+	defer e.stop()
+	up := func(sources float64) func(samples) bool {
+		return func(m samples) bool {
+			return m["idemscope_source_up"] == sources && m["idemscope_poll_duration_seconds"] > 0 && m["idem_records_created_total"] >= hangTypes
+		}
+	}
+	if err := e.until(ctx, 10*time.Millisecond, func(m samples) bool { return m["idemscope_tail_caught_up"] == 1 }, nil); err != nil {
+		return nil, err
+	}
+	if _, err := s.root.ExecContext(ctx, "INSERT INTO idempotent_record (biz_type, biz_id, status) SELECT biz_type, 'new', 2 FROM idempotent_record"); err != nil {
+		return nil, err
+	}
+	if err := e.until(ctx, 10*time.Millisecond, up(2), nil); err != nil {
+		return nil, err
+	}
+	for _, pid := range []int{s.Pid, r.Pid} {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			return nil, err
+		}
+		defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+	}
+	if err := e.until(ctx, 10*time.Millisecond, up(0), nil); err != nil {
+		return nil, err
+	}
+	before, err := e.scrape(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var times []time.Duration
+	pace := time.NewTicker(scrapeEvery)
+	defer pace.Stop()
+	for range size.scrapes {
+		<-pace.C
+		_, took, err := e.fetch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, took)
+	}
+	after, err := e.scrape(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The machine may be busy with other things for a moment.
+	var p99s []time.Duration
+	for group := range slices.Chunk(times, scrapeGroup) {
+		p99s = append(p99s, quantile(group, 0.99))
+	}
+	cpu := (after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]) / float64(size.scrapes)
+	return []figure{{"scrape_p99_while_stores_hang", milliseconds(quantile(p99s, 0.5)), "ms", atMost(20),
+		fmt.Sprintf("%d biz_types, MariaDB and Redis stopped, %d scrapes, median of the P99 of each 100; median %.1f ms, of which %.1f ms of processor time",
+			hangTypes, size.scrapes, milliseconds(quantile(times, 0.5)), 1000*cpu)}}, nil
+}
+
+// manyTypes gives each type a record and counters.
+func manyTypes(ctx context.Context, s *store, r *servers.Redis) ([]string, error) {
+	client := redis.NewClient(&redis.Options{Addr: r.Addr, DisableIdentity: true})
+	defer client.Close()
+	var types []string
+	for i := range hangTypes {
+		name := fmt.Sprintf("biz-type-%03d", i)
+		types = append(types, name)
+		if _, err := s.root.ExecContext(ctx, "INSERT INTO idempotent_record (biz_type, biz_id, status) VALUES (?, 'a', 1)", name); err != nil {
+			return nil, err
+		}
+		if err := client.SAdd(ctx, "idem_stat:types", name).Err(); err != nil {
+			return nil, err
+		}
+		if err := client.HIncrBy(ctx, "idem_stat:{"+name+"}", "attempt", 1).Err(); err != nil {
+			return nil, err
+		}
+	}
+	return types, nil
+}
