@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"idemscope/exporter"
+	"idemscope/internal/broker/rabbitmq"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
@@ -28,7 +29,10 @@ import (
 type settings struct {
 	MySQL, Database string
 	// Redis holds the counters of consumers; empty for none.
-	Redis                string
+	Redis string
+	// Management is the broker's URL with its user and password; empty for none.
+	Management, BrokerUser, BrokerPassword string
+
 	Interval, StaleAfter time.Duration
 	Lookback             time.Duration
 	BizTypes             []string
@@ -222,6 +226,16 @@ func newExporter(s settings) (*exporter.Exporter, func(), error) {
 		o.CountersSource = "main"
 		o.Counters = func(ctx context.Context) (lockstore.Counters, error) { return redis.Counters(ctx, "") }
 		stop = func() { _, _ = redis.Close(), server.Close() }
+	}
+	if s.Management != "" {
+		rabbit, err := rabbitmq.New(rabbitmq.Options{Name: "rabbit", Management: s.Management, User: s.BrokerUser, Password: s.BrokerPassword})
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Brokers = map[string]exporter.Broker{"rabbit": rabbit}
+		o.Flows[0].Queue = &flow.Queue{Broker: "rabbit", Name: "order.paid"}
+		others := stop
+		stop = func() { _ = rabbit.Close(); others() }
 	}
 	e, err := exporter.New(o)
 	return e, stop, err

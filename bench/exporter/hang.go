@@ -30,11 +30,18 @@ func hang(ctx context.Context, size sizes) ([]figure, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Stop() }()
+	// Its queue is not there: what is measured is that nobody waits for the answer.
+	b, err := servers.StartRabbitMQ(ctx, servers.RabbitMQOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = b.Stop() }()
 	types, err := manyTypes(ctx, s, r)
 	if err != nil {
 		return nil, err
 	}
-	e, err := startChild(ctx, settings{MySQL: s.Addr, Database: "bench", Redis: r.Addr, Interval: time.Second, Lookback: time.Hour,
+	e, err := startChild(ctx, settings{MySQL: s.Addr, Database: "bench", Redis: r.Addr,
+		Management: b.Management, BrokerUser: b.Admin, BrokerPassword: b.Password, Interval: time.Second, Lookback: time.Hour,
 		StaleAfter: 5 * time.Minute, BizTypes: types})
 	if err != nil {
 		return nil, err
@@ -51,10 +58,10 @@ func hang(ctx context.Context, size sizes) ([]figure, error) {
 	if _, err := s.root.ExecContext(ctx, "INSERT INTO idempotent_record (biz_type, biz_id, status) SELECT biz_type, 'new', 2 FROM idempotent_record"); err != nil {
 		return nil, err
 	}
-	if err := e.until(ctx, 10*time.Millisecond, up(2), nil); err != nil {
+	if err := e.until(ctx, 10*time.Millisecond, up(3), nil); err != nil {
 		return nil, err
 	}
-	for _, pid := range []int{s.Pid, r.Pid} {
+	for _, pid := range []int{s.Pid, r.Pid, b.Pid} {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			return nil, err
 		}
@@ -89,7 +96,7 @@ func hang(ctx context.Context, size sizes) ([]figure, error) {
 	}
 	cpu := (after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]) / float64(size.scrapes)
 	return []figure{{"scrape_p99_while_stores_hang", milliseconds(quantile(p99s, 0.5)), "ms", atMost(20),
-		fmt.Sprintf("%d biz_types, MariaDB and Redis stopped, %d scrapes, median of the P99 of each 100; median %.1f ms, of which %.1f ms of processor time",
+		fmt.Sprintf("%d biz_types, MariaDB, Redis and RabbitMQ stopped, %d scrapes, median of the P99 of each 100; median %.1f ms, of which %.1f ms of processor time",
 			hangTypes, size.scrapes, milliseconds(quantile(times, 0.5)), 1000*cpu)}}, nil
 }
 

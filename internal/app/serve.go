@@ -60,7 +60,7 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 	}
 	o.Logger.Info("console and metrics are up", "address", listeners.main.Addr().String())
 	if o.Started != nil {
-		o.Started("http://" + listeners.main.Addr().String())
+		o.Started(listeners.scheme + "://" + listeners.main.Addr().String())
 	}
 	return supervise(ctx, o, s, running, ended)
 }
@@ -100,24 +100,31 @@ func shutDown(ctx context.Context, running []*http.Server, pending int, ended <-
 	return errors.Join(errs...)
 }
 
-type listeners struct{ main, metrics net.Listener }
+// listeners are the open addresses; metrics is nil when there is no second one.
+type listeners struct {
+	main, metrics net.Listener
+	// scheme of the main one: http or https.
+	scheme string
+}
 
 // openListeners opens both addresses, or none.
-func openListeners(c *config.Config) (listeners, error) {
+func openListeners(c *config.Config) (l listeners, err error) {
+	l.scheme = "http"
 	if c.WebConfig != "" {
 		if err := web.Validate(c.WebConfig); err != nil {
-			return listeners{}, fmt.Errorf("%s: web_config %s: %w", c.At("web_config"), c.WebConfig, err)
+			return l, fmt.Errorf("%s: web_config %s: %w", c.At("web_config"), c.WebConfig, err)
+		}
+		if c.WebTLS {
+			l.scheme = "https"
 		}
 	}
-	main, err := listen(c, "listen", c.Listen)
-	if err != nil || c.MetricsListen == "" {
-		return listeners{main: main}, err
+	if l.main, err = listen(c, "listen", c.Listen); err != nil || c.MetricsListen == "" {
+		return l, err
 	}
-	metrics, err := listen(c, "metrics_listen", c.MetricsListen)
-	if err != nil {
-		return listeners{}, errors.Join(err, main.Close())
+	if l.metrics, err = listen(c, "metrics_listen", c.MetricsListen); err != nil {
+		return l, errors.Join(err, l.main.Close())
 	}
-	return listeners{main, metrics}, nil
+	return l, nil
 }
 
 func listen(c *config.Config, key, address string) (net.Listener, error) {

@@ -2,9 +2,17 @@ package app
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -204,4 +212,62 @@ func TestHealth(t *testing.T) {
 	if err := Health(t.Context(), file); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTLS serves with a certificate of web_config; the health check still works.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	authority := writeCertificate(t, dir)
+	port, err := servers.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "web.yaml"), "tls_server_config: {cert_file: server.crt, key_file: server.key}\n")
+	file := filepath.Join(dir, "idemscope.yaml")
+	writeFile(t, file, smallConfig(t, fmt.Sprintf("127.0.0.1:%d", port), "web_config: web.yaml", "pay"))
+	address := serveConfig(t, file, nil)
+	if !strings.HasPrefix(address, "https://") {
+		t.Errorf("the address to open is said to be %s", address)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority}}}
+	defer client.CloseIdleConnections()
+	response, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/metrics", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("over TLS: %d", response.StatusCode)
+	}
+	if err := Health(t.Context(), file); err != nil {
+		t.Errorf("health: %v", err)
+	}
+}
+
+// writeCertificate writes server.crt and server.key for 127.0.0.1 and returns
+// who trusts them.
+func writeCertificate(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	writeFile(t, filepath.Join(dir, "server.crt"), string(certificate))
+	writeFile(t, filepath.Join(dir, "server.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certificate)
+	return pool
 }

@@ -17,6 +17,8 @@ type Config struct {
 	MetricsListen string
 	// WebConfig is the path of the exporter-toolkit file (TLS, users); empty when there is none.
 	WebConfig string
+	// WebTLS: the file sets a certificate, so that Listen speaks https.
+	WebTLS bool
 	// TimeZone is the zone in which times are displayed.
 	TimeZone *time.Location
 	MySQL    []MySQL

@@ -18,7 +18,7 @@ const year = 365 * 24 * time.Hour
 // whatever their order in the file.
 func (r *reader) config(root *section) *Config {
 	c := &Config{file: r.file, places: r.places}
-	c.Listen, c.WebConfig = root.listener()
+	root.listener(c)
 	c.MetricsListen = root.metricsListener()
 	c.TimeZone = root.zone("time_zone")
 	root.named("mysql", func(name string, s *section) { c.MySQL = append(c.MySQL, s.mysql(name)) })
@@ -35,23 +35,25 @@ func (r *reader) config(root *section) *Config {
 
 // listener reads where to listen. Beyond this machine that needs a web_config
 // that asks who is there, because the console shows business keys.
-func (s *section) listener() (listen, webConfig string) {
-	listen = s.text("listen")
-	webConfig, web, _ := s.namedFile("web_config")
-	if listen == "" {
-		return "127.0.0.1:9877", webConfig
+func (s *section) listener(c *Config) {
+	c.Listen = s.text("listen")
+	path, text, _ := s.namedFile("web_config")
+	web := readWebFile(text)
+	c.WebConfig, c.WebTLS = path, web.TLS.Certificate != ""
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:9877"
+		return
 	}
 	v := s.value("listen")
-	host, ok := s.hostOf("listen", listen)
+	host, ok := s.hostOf("listen", c.Listen)
 	switch {
 	case !ok:
 	case loopback(host) || s.reported("web_config"):
-	case webConfig == "":
+	case path == "":
 		s.problemf(v.at, v.path, "other machines may reach this address; set web_config to an exporter-toolkit file with users and TLS, or listen on 127.0.0.1")
-	case !authenticates(web):
-		s.problemf(v.at, v.path, "other machines may reach this address, and the file %s lets everybody in; add basic_auth_users to it, or listen on 127.0.0.1", webConfig)
+	case !web.authenticates():
+		s.problemf(v.at, v.path, "other machines may reach this address, and the file %s lets everybody in; add basic_auth_users to it, or listen on 127.0.0.1", path)
 	}
-	return listen, webConfig
 }
 
 // metricsListener reads the second address. It shows no business key, so it may
@@ -77,16 +79,26 @@ func (s *section) hostOf(key, listen string) (host string, ok bool) {
 	return host, err == nil
 }
 
-// authenticates reports whether an exporter-toolkit file demands a password or a
-// client certificate. Whether the file is right otherwise is for the toolkit to say.
-func authenticates(web []byte) bool {
-	var file struct {
-		Users map[string]string `yaml:"basic_auth_users"`
-		TLS   struct {
-			ClientAuth string `yaml:"client_auth_type"`
-		} `yaml:"tls_server_config"`
+// webFile is what matters here of an exporter-toolkit file. Whether the file is
+// right otherwise is for the toolkit to say.
+type webFile struct {
+	Users map[string]string `yaml:"basic_auth_users"`
+	TLS   struct {
+		Certificate string `yaml:"cert_file"`
+		ClientAuth  string `yaml:"client_auth_type"`
+	} `yaml:"tls_server_config"`
+}
+
+func readWebFile(text []byte) (w webFile) {
+	if yaml.Unmarshal(text, &w) != nil {
+		return webFile{}
 	}
-	return yaml.Unmarshal(web, &file) == nil && (len(file.Users) > 0 || file.TLS.ClientAuth == "RequireAndVerifyClientCert")
+	return w
+}
+
+// authenticates reports whether the file demands a password or a client certificate.
+func (w webFile) authenticates() bool {
+	return len(w.Users) > 0 || w.TLS.ClientAuth == "RequireAndVerifyClientCert"
 }
 
 // loopback reports whether only this machine can reach the host. Names other

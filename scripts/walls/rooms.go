@@ -33,7 +33,7 @@ var rooms = map[string][]string{
 	"internal/testkit":   {"internal/lab/servers"},
 	"internal/testkit/*": {"internal/testkit", "internal/lab/servers"},
 	"scripts/walls":      nil,
-	"bench/*":            with(answer, "exporter", "internal/lab/servers"),
+	"bench/*":            with(answer, "exporter", "internal/broker/rabbitmq", "internal/lab/servers"),
 	"scripts/mutate":     nil,
 }
 
