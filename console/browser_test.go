@@ -42,7 +42,15 @@ func openBrowser(t *testing.T) *browser {
 	if _, err := os.Stat(chromium); err != nil {
 		t.Fatalf("chromium is needed (Debian: apt-get install chromium): %v", err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
+	// Chromium leaves folders of its own behind, and writes there until it has ended.
+	scratch, err := os.MkdirTemp("", "idemscope-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		testkit.Eventually(t, 10*time.Second, func() bool { return os.RemoveAll(scratch) == nil }, "the browser's folder cannot be removed")
+	})
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Env("TMPDIR="+scratch),
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("no-proxy-server", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true))
