@@ -30,12 +30,12 @@
     setInterval(tick, 1000);
   }
 
-  // Without a secure context there is no clipboard API; selecting the text
-  // still lets the browser copy it.
+  // The old way first: it needs no secure context, no focus and no permission,
+  // and it answers at once. The text stays selected, so that it can be copied by
+  // hand where both ways are refused.
   async function copy(block) {
-    if (navigator.clipboard) return navigator.clipboard.writeText(block.textContent);
     getSelection().selectAllChildren(block);
-    if (!document.execCommand("copy")) throw new Error("refused");
+    if (!document.execCommand("copy")) await navigator.clipboard.writeText(block.textContent);
   }
 
   for (const block of document.querySelectorAll("pre[data-copy]")) {
@@ -44,7 +44,7 @@
     button.className = "copy";
     button.textContent = words.copy;
     button.addEventListener("click", () => {
-      copy(block).then(() => { button.textContent = words.copied; }, () => getSelection().selectAllChildren(block));
+      copy(block).then(() => { button.textContent = words.copied; }, () => {});
     });
     block.before(button);
   }
