@@ -220,14 +220,14 @@ func TestShardsAreReadSideBySide(t *testing.T) {
 	way := testkit.NewProxy(t, db.Addr)
 	b := newBench(t, db, benchOptions{address: way.Addr, table: "record_{00..11}", preset: "idempotent_record", conns: 4})
 	b.good()
-	way.Delay(20 * time.Millisecond)
+	way.Delay(60 * time.Millisecond) // far more than what a busy machine adds
 	began := time.Now()
 	b.good()
 	side := time.Since(began)
 	b.source.atOnce = 1
 	began = time.Now()
 	b.good()
-	if alone := time.Since(began); alone < 2*side {
+	if alone := time.Since(began); alone < side*3/2 {
 		t.Errorf("12 shards take %s one after the other and %s side by side", alone, side)
 	}
 }
