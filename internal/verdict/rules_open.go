@@ -48,7 +48,7 @@ func stuckOnRecord(e evidence) *Verdict {
 	if !e.silent() || there(e.Lock) {
 		return nil
 	}
-	return &Verdict{
+	v := &Verdict{
 		Code: Stuck, Severity: Critical, Layer: flow.LayerMySQL,
 		Sentence: flow.T("Stuck: processing without a sign of life for %v (allowed: %v), and nobody holds the lock.",
 			"卡住：处理中已 %v 没有动静（允许 %v），且没有人持有锁。", flow.Span(e.row.Age), flow.Span(e.Flow.StaleAfter)),
@@ -60,6 +60,10 @@ func stuckOnRecord(e evidence) *Verdict {
 			e.rerunAdvice(),
 		},
 	}
+	if ours(e.Marker) && e.Flow.Rerun != flow.RerunNever {
+		v.Advice = append(v.Advice, flow.T("Clear the marker as well, or it drops that message too.", "同时清除标记，否则那条消息也会被丢弃。"))
+	}
+	return v
 }
 
 func (e evidence) rerunAdvice() flow.Text {

@@ -129,6 +129,7 @@ func TestSentences(t *testing.T) {
 		"retry":                {scenes(row(flow.Processing, old), retry), "comes again and again"},
 		"resume":               {scenes(row(flow.Processing, old), resume), "takes the record over"},
 		"marker stands first":  {scenes(row(flow.Processing, old), marker(time.Hour)), "until then it turns away every delivery"},
+		"marker in the way":    {scenes(row(flow.Processing, old), marker(time.Hour)), "Clear the marker as well"},
 		"endless marker":       {scenes(row(flow.Failed, old), marker(0)), "for ever"},
 		"hour that came twice": {scenes(row(flow.Processing, old), rowLike(ambiguous)), "happened twice"},
 		"future":               {scenes(row(flow.Completed, -old)), "lies 2 h in the database's future"},
