@@ -25,6 +25,10 @@ type Dossier struct {
 	Lock, Marker *RedisEvidence
 	// Broker is nil when the flow names no queue.
 	Broker *broker.Evidence
+	// Tap, Trace and Trail are what sources of events tell of the key: the tap and
+	// the armed trace of the broker, and the steps that consumers report. Each is
+	// nil when it is not set up.
+	Tap, Trace, Trail *flow.Account
 	// At is when the last answer arrived, by this process's clock; Took is how
 	// long all of it took.
 	At   time.Time

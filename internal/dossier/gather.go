@@ -28,6 +28,12 @@ type Queues interface {
 	Evidence(ctx context.Context, q flow.Queue) broker.Evidence
 }
 
+// Teller tells what a source of events knows of a key. It never fails: what goes
+// wrong is the account's state.
+type Teller interface {
+	Tell(ctx context.Context, f flow.Flow, k flow.Key) *flow.Account
+}
+
 // Options of a Gatherer. The maps are keyed by the configured names.
 type Options struct {
 	// Catalog of all flows. Mandatory.
@@ -38,6 +44,11 @@ type Options struct {
 	Redis map[string]Keys
 	// Brokers must hold every broker that a queue names.
 	Brokers map[string]Queues
+	// Taps and Traces tell what a broker published, gave up and delivered; those
+	// of a broker that has none are missing.
+	Taps, Traces map[string]Teller
+	// Trail tells the steps that consumers report. May be nil.
+	Trail Teller
 	// Deadline of each store, for itself. Zero means one second.
 	Deadline time.Duration
 }
@@ -79,8 +90,14 @@ func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier 
 	lock := g.askRedis(ctx, f.Lock, k)
 	marker := g.askRedis(ctx, f.Marker, k)
 	queues := g.askBroker(ctx, f.Queue)
+	tap, trace := nothing[*flow.Account](), nothing[*flow.Account]()
+	if f.Queue != nil {
+		tap, trace = g.askTeller(ctx, g.options.Taps[f.Queue.Broker], f, k), g.askTeller(ctx, g.options.Traces[f.Queue.Broker], f, k)
+	}
+	trail := g.askTeller(ctx, g.options.Trail, f, k)
 
 	d := Dossier{Key: k, Flow: f}
+	d.Tap, d.Trace, d.Trail = <-tap, <-trace, <-trail
 	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
 	if d.mayHaveMoved() {
 		d.Record = <-g.askRecord(ctx, f, k)
@@ -138,6 +155,15 @@ func (g *Gatherer) askBroker(ctx context.Context, q *flow.Queue) <-chan *broker.
 		o.Source = "broker " + q.Broker
 		return &broker.Evidence{Observation: o}
 	}
+	return bounded(ctx, g.options.Deadline, ask, late)
+}
+
+func (g *Gatherer) askTeller(ctx context.Context, t Teller, f flow.Flow, k flow.Key) <-chan *flow.Account {
+	if t == nil {
+		return nothing[*flow.Account]()
+	}
+	ask := func(ctx context.Context) *flow.Account { return t.Tell(ctx, f, k) }
+	late := func(o flow.Observation) *flow.Account { return &flow.Account{Observation: o} }
 	return bounded(ctx, g.options.Deadline, ask, late)
 }
 

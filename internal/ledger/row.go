@@ -91,7 +91,42 @@ type Found struct {
 	// Replica: the server is a replica or read-only. A row that is missing there
 	// may exist on its primary: the state is then Unknown, never Absent.
 	Replica bool
+	// Lag is how far a replica is behind its source, by its own account and in
+	// whole seconds. Valid only when LagKnown.
+	Lag      time.Duration
+	LagKnown bool
+	// Neighbours are records of other keys that could be meant, or that explain
+	// why this one is missing. At most a few of each kind.
+	Neighbours []Neighbour
+	// Archive is what the table of archived records shows; nil when the ledger has none.
+	Archive *Archive
 	// ByPresence: the table has no status column; a row means completed, and a
 	// run in progress has none yet.
 	ByPresence bool
+}
+
+// NeighbourKind says how another key resembles the asked one.
+type NeighbourKind string
+
+const (
+	// OtherType: the same biz_id under another biz_type.
+	OtherType NeighbourKind = "other_type"
+	// OtherVersion: the same id with another version at its end (order:7:v1, order:7:v2).
+	OtherVersion NeighbourKind = "other_version"
+	// OtherSpelling: an id that reads alike and whose bytes MySQL tells apart:
+	// case, blanks at its ends, composed or decomposed letters.
+	OtherSpelling NeighbourKind = "other_spelling"
+)
+
+// Neighbour is a record of another key.
+type Neighbour struct {
+	Kind NeighbourKind
+	Row
+}
+
+// Archive is what the table of archived records shows of the key.
+type Archive struct {
+	flow.Observation
+	// Rows are those of exactly the asked bytes.
+	Rows []Row
 }

@@ -24,6 +24,43 @@ type Entry struct {
 	NoTTL bool
 	// TTL is what remained when it was read. Valid when found and not NoTTL.
 	TTL time.Duration
+	// Server is what the server says about itself; nil when it does not (INFO
+	// and TIME are refused).
+	Server *ServerFacts
+	// Before is the last time this process saw the same key; nil when it never did.
+	Before *Sighting
+	// Similar are other Redis keys that exist and read alike: the id in another
+	// case, with or without blanks at its ends, in another normal form.
+	Similar []string
+}
+
+// ServerFacts are what decides how far the absence of a key can be trusted.
+type ServerFacts struct {
+	// RunID is another one after each start; Role is master or slave.
+	RunID, Role string
+	// Now is the server's clock when it answered. Zero when TIME is refused.
+	Now time.Time
+	// Uptime is how long the server has run.
+	Uptime time.Duration
+	// Persistent: RDB or AOF is on, so that a restart may keep keys. Valid when PersistentKnown.
+	Persistent, PersistentKnown bool
+	// Evicted is how many keys it has evicted for want of memory since it started.
+	Evicted uint64
+	// NoneEvictedFor is for how long, back from now, it is known to have evicted
+	// nothing. Equal to Uptime when it never has.
+	NoneEvictedFor time.Duration
+}
+
+// Sighting is one earlier look at a key.
+type Sighting struct {
+	At    time.Time
+	Found bool
+	// Value as in Entry.
+	Value string
+	// Expires is when the key was to expire; zero when it had no TTL.
+	Expires time.Time
+	RunID   string
+	Role    string
 }
 
 // MaxValue is how many bytes of a value are read: owner tokens and stored

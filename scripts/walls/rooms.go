@@ -2,7 +2,7 @@ package main
 
 // The vocabulary, and the layers that stand on it. An arrow may skip layers, never point up or sideways.
 var (
-	words  = []string{"internal/flow"}
+	words  = []string{"internal/flow", "internal/history"}
 	stores = with(words, "internal/ledger", "internal/lockstore", "internal/broker")
 	judges = with(stores, "internal/dossier", "internal/verdict")
 	answer = with(judges, "internal/answer")
@@ -13,6 +13,7 @@ var (
 // stands.
 var rooms = map[string][]string{
 	"internal/flow":            nil,
+	"internal/history":         {"internal/flow"},
 	"internal/config":          words,
 	"internal/ledger":          words,
 	"internal/lockstore":       words,
