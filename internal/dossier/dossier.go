@@ -29,6 +29,9 @@ type Dossier struct {
 	// the armed trace of the broker, and the steps that consumers report. Each is
 	// nil when it is not set up.
 	Tap, Trace, Trail *flow.Account
+	// P99 is the run time that 99 % of the runs of this biz_type stay below, by
+	// the consumers' own counters. Zero: they do not count, or not enough yet.
+	P99 time.Duration
 	// At is when the last answer arrived, by this process's clock; Took is how
 	// long all of it took.
 	At   time.Time

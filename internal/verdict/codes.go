@@ -2,6 +2,6 @@ package verdict
 
 // Codes lists every verdict, in the order of the table of rules.
 func Codes() []Code {
-	return []Code{KeyAmbiguous, RanTwice, Unknown, ClockSkew, Unreadable, MayHaveRunTwice, Stuck, LostSuspected, FailedUnplaced,
-		Running, Completed, Acquiring, MaybeWaiting, NeverSeen}
+	return []Code{KeyAmbiguous, RanTwice, Unknown, ClockSkew, Unreadable, MayHaveRunTwice, Stuck, DeadLettered, LostSuspected,
+		FailedUnplaced, RetryScheduled, Running, Completed, Acquiring, Waiting, MaybeWaiting, Archived, NeverSeen}
 }

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"strings"
+	"time"
 
 	"idemscope/internal/broker"
 	"idemscope/internal/dossier"
@@ -15,6 +16,7 @@ func (e evidence) facts() []Fact {
 	if e.Broker != nil {
 		facts = append(facts, Fact{flow.LayerBroker, e.brokerFact()})
 	}
+	facts = append(facts, e.eventFacts()...)
 	if e.Lock != nil {
 		facts = append(facts, Fact{flow.LayerRedis, redisFact(e.Lock, flow.T("lock", "锁"))})
 	}
@@ -35,6 +37,29 @@ func (e evidence) recordFacts() []Fact {
 	for _, r := range e.Record.Rows {
 		facts = append(facts, Fact{flow.LayerMySQL, rowFact(r)})
 	}
+	return facts
+}
+
+// eventFacts count what tap, trace and trail tell, and say since when.
+func (e evidence) eventFacts() []Fact {
+	var facts []Fact
+	add := func(a *flow.Account, name, told flow.Text) {
+		switch {
+		case a == nil:
+		case !a.Seen():
+			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: %v", "%v：%v", name, a.Reason)})
+		case len(a.Events) == 0:
+			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: nothing of this key since %s", "%v：自 %s 起没有该键的信息", name, a.Since.UTC().Format(time.RFC3339))})
+		default:
+			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: %v", "%v：%v", name, told)})
+		}
+	}
+	add(e.Tap, flow.T("tap", "消息旁路"), flow.T("published %d times, dead-lettered %d times", "发布 %d 次，进入死信 %d 次",
+		len(e.Tap.Of(flow.Published)), len(e.Tap.Of(flow.DeadLettered))))
+	add(e.Trace, flow.T("trace", "投递跟踪"), flow.T("delivered %d times", "投递 %d 次", len(e.Trace.Of(flow.Delivered))))
+	told := e.runs()
+	add(e.Trail, flow.T("trail", "消费轨迹"), flow.T("received %d times, runs begun %d, done %d, failed %d", "收到 %d 次，开始执行 %d 次，完成 %d 次，失败 %d 次",
+		len(e.Trail.Of(flow.Received)), told.begun, told.done, told.failed))
 	return facts
 }
 

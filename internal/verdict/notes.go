@@ -23,6 +23,7 @@ func (e evidence) notes(code Code) []Note {
 		"从首次占用到完成比锁的 TTL 多出 %v：这段时间只有唯一键在保护", flow.Span(unprotected)))
 	add(done && there(e.Lock), "lock_left", flow.T("the lock is still there although the run is over", "执行已结束，但锁仍然存在"))
 	add(code == Completed && len(e.exact) > 1, "more_records", flow.T("this key has %d records; the others are not completed", "该键有 %d 条记录，其余未完成", len(e.exact)))
+	add(code == Running && e.long(), "long", flow.T("it has been running for longer than 99 %% of the runs of its kind (P99: %v)", "执行时间已超过同类执行的 99 %%（P99：%v）", flow.Span(e.P99)))
 	add(code == Running && e.lockTakenAnew(), "renewed", flow.T("the lock was extended while the run goes on", "执行过程中锁被续期"))
 	add(code == Running && e.is(flow.Processing) && e.Lock != nil && e.Lock.State == flow.Absent, "lock_absent", flow.T(
 		"no lock protects this run: a second delivery would get past Redis to the unique key", "没有锁在保护这次执行：再次投递会越过 Redis 到达唯一键"))
@@ -38,6 +39,8 @@ func (e evidence) notes(code Code) []Note {
 	for _, n := range e.redisNotes(e.Marker, e.Flow.Marker, "marker", flow.T("the marker", "标记")) {
 		add(true, n.Code, n.Text)
 	}
+	notes = append(notes, e.eventNotes(code)...)
+	notes = append(notes, e.surroundingNotes()...)
 	add(e.Broker != nil && e.Broker.State == flow.Error, "broker_unread", flow.T("the queues could not be read", "未能读取队列"))
 	return notes
 }

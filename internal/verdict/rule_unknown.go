@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"time"
+
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
@@ -38,10 +40,8 @@ func (e evidence) gap() *gap {
 	switch {
 	case e.is(flow.Completed), e.fresh(), e.is(flow.Unmapped):
 		return nil
-	case e.Record.Replica && (e.silent() || e.is(flow.Failed)):
-		return &gap{layer: flow.LayerMySQL, why: flow.T(
-			"the record says %v, but it was read from a replica or read-only server, and its primary may know better", "记录状态为%v，但读取自从库或只读库，主库上的情况可能已经不同", e.row.Phase.Word()),
-			advice: []flow.Text{flow.T("Look the record up on the primary.", "到主库上查询该记录。")}}
+	case e.Record.Replica && !e.caughtUp() && (e.silent() || e.is(flow.Failed)):
+		return e.gapOfReplica()
 	case e.is(flow.Processing):
 		return e.gapOfSilentRecord()
 	case e.is(flow.Failed):
@@ -50,10 +50,55 @@ func (e evidence) gap() *gap {
 	return e.gapWithoutRecord()
 }
 
+// caughtUp: the replica says that it is not behind. It counts whole seconds.
+func (e evidence) caughtUp() bool { return e.Record.LagKnown && e.Record.Lag <= time.Second }
+
+func (e evidence) gapOfReplica() *gap {
+	why := flow.T("the record says %v, but it was read from a replica or read-only server, and its primary may know better",
+		"记录状态为%v，但读取自从库或只读库，主库上的情况可能已经不同", e.row.Phase.Word())
+	if e.Record.LagKnown {
+		why = flow.T("the record says %v, but it was read from a replica that is %v behind, and its primary may know better",
+			"记录状态为%v，但读取自落后 %v的从库，主库上的情况可能已经不同", e.row.Phase.Word(), flow.Span(e.Record.Lag))
+	}
+	return &gap{layer: flow.LayerMySQL, why: why, advice: []flow.Text{flow.T("Look the record up on the primary.", "到主库上查询该记录。")}}
+}
+
+// gapOfForgetfulRedis: no lock is there, and Redis may have lost one that should
+// still live: it was started anew or threw keys away since the last sign of life.
+func (e evidence) gapOfForgetfulRedis() *gap {
+	if e.Lock == nil || e.Lock.State != flow.Absent || e.Lock.Server == nil || !e.lockCouldLive() {
+		return nil
+	}
+	advice := []flow.Text{flow.T("Look for the consumer itself: its process, its logs, the unacked messages of the queue.", "直接查看消费者：进程、日志、队列中未确认的消息。")}
+	switch server := e.Lock.Server; {
+	case server.Uptime < e.row.Age && !(server.PersistentKnown && server.Persistent):
+		return &gap{layer: flow.LayerRedis, advice: advice, why: flow.T(
+			"there is no lock, but Redis was started %v ago, after the record's last sign of life, and may have lost it", "没有锁，但 Redis 在 %v前才启动，晚于记录最近一次动静，锁可能已丢失", flow.Span(server.Uptime))}
+	case server.NoneEvictedFor < min(e.row.Age, server.Uptime):
+		return &gap{layer: flow.LayerRedis, advice: advice, why: flow.T(
+			"there is no lock, but Redis has evicted keys for want of memory (%d since it started), and may have thrown it away", "没有锁，但 Redis 因内存不足淘汰过键（启动以来 %d 个），锁可能已被淘汰", server.Evicted)}
+	case e.Lock.Before != nil && e.Lock.Before.Found && e.Lock.Before.Expires.After(e.Lock.ReadAt) && e.Lock.Before.RunID != server.RunID:
+		return &gap{layer: flow.LayerRedis, advice: advice, why: flow.T(
+			"the lock was seen %v ago and should still live, but another Redis server answers now: a failover may have lost it", "锁在 %v前还存在且本应有效，但现在应答的是另一台 Redis：故障切换可能丢失了它", flow.Span(e.Lock.ReadAt.Sub(e.Lock.Before.At)))}
+	}
+	return nil
+}
+
+// lockCouldLive: a lock taken for the run that the record shows could still be
+// there; otherwise its absence is what time alone does.
+func (e evidence) lockCouldLive() bool {
+	return e.Flow.Lock.Renewed || e.Flow.Lock.TTL == 0 || e.Flow.Lock.TTL > e.row.Age
+}
+
 // gapOfSilentRecord: only a lock that is read, and is ours, tells running from stuck.
 func (e evidence) gapOfSilentRecord() *gap {
 	if g := redisGap(e.Lock, lockName()); g != nil {
 		return g
+	}
+	if e.silent() {
+		if g := e.gapOfForgetfulRedis(); g != nil {
+			return g
+		}
 	}
 	if e.lockHeld() || e.lockForEver() || e.row.AgeKnown || e.row.LastSign().State == ledger.StampZero || e.row.LastSign().State == ledger.StampAmbiguous {
 		return nil
@@ -97,11 +142,20 @@ func (e evidence) gapWithoutRecord() *gap {
 	if there(e.Lock) {
 		return e.gapOfLoneLock()
 	}
+	if e.archivedAway() {
+		return nil
+	}
+	if a := e.Record.Archive; a != nil && !a.Seen() && len(e.exact) == 0 {
+		return &gap{layer: flow.LayerMySQL, why: flow.T("there is no record, and the archive could not be read (%v)", "没有记录，而归档表无法读取（%v）", a.Reason)}
+	}
 	if g := e.brokerGap(); g != nil {
 		return g
 	}
 	if ours(e.Marker) {
 		return e.gapOfYoungMarker()
+	}
+	if sent, ok := e.published(); ok && e.brokerEmpty() && !e.olderThanTotals(e.sinceEvent(sent), true) {
+		return &gap{layer: flow.LayerBroker, why: flow.T("it was published %v ago, and the queue figures may be older than that", "它在 %v前发布，而队列数字可能比这更旧", flow.Span(e.sinceEvent(sent)))}
 	}
 	if e.Broker != nil && e.Broker.State == flow.Unknown && e.waitingMessages() == 0 {
 		return &gap{layer: flow.LayerBroker, why: flow.T("there is no trace of it, and not every place where its message could rest was looked at (%v)",

@@ -202,14 +202,7 @@ func maybeWaiting(e evidence) *Verdict {
 		Facts: e.facts(),
 		Next:  []flow.Text{flow.T("If it waits, it is delivered in its turn.", "若在等待，会按顺序投递。")},
 	}
-	for _, q := range e.Broker.Queues {
-		if q.Role == broker.RoleWork && q.State == flow.Found && q.Consumers == 0 {
-			v.Severity = Warning
-			v.Next = []flow.Text{flow.T("Nothing: queue %s has no consumer.", "不会自行恢复：队列 %s 没有消费者。", q.Name)}
-			v.Advice = []flow.Text{flow.T("Start the consumers of queue %s.", "启动队列 %s 的消费者。", q.Name)}
-		}
-	}
-	return v
+	return e.withoutConsumers(v)
 }
 
 // noTrace: the ledger and Redis were read, and neither shows the key.

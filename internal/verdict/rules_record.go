@@ -47,23 +47,40 @@ func hexOf(s string) string {
 	return "0x" + hex.EncodeToString([]byte(s))
 }
 
-// ranTwice: two completed rows for one key.
+// ranTwice: two completed rows for one key, one more than was archived, or two
+// completed runs that consumers report.
 func ranTwice(e evidence) *Verdict {
-	n := e.count(flow.Completed)
-	if n < 2 {
-		return nil
-	}
-	return &Verdict{
-		Code: RanTwice, Severity: Critical, Layer: flow.LayerMySQL,
-		Sentence: flow.T("It ran %d times: there are %d completed records for one key, so the unique key let the duplicates through.",
-			"执行了 %d 次：同一个键有 %d 条已完成记录，唯一键没有拦住重复。", n, n),
-		Facts: e.facts(),
+	v := &Verdict{
+		Code: RanTwice, Severity: Critical, Layer: flow.LayerMySQL, Facts: e.facts(),
 		Advice: []flow.Text{
 			flow.T("Find out what the extra run did and undo its effect in the business data.", "查明多出的那次执行做了什么，并在业务数据中撤销其影响。"),
-			flow.T("Look at the table's unique key: it is missing, holds a column that may be NULL, or is unique only within a partition or shard.",
-				"检查表的唯一键：可能缺失、含有可为 NULL 的列，或只在单个分区/分表内唯一。"),
 		},
 	}
+	switch n, told := e.count(flow.Completed), e.runs(); {
+	case n >= 2:
+		v.Sentence = flow.T("It ran %d times: there are %d completed records for one key, so the unique key let the duplicates through.",
+			"执行了 %d 次：同一个键有 %d 条已完成记录，唯一键没有拦住重复。", n, n)
+		v.Advice = append(v.Advice, flow.T("Look at the table's unique key: it is missing, holds a column that may be NULL, or is unique only within a partition or shard.",
+			"检查表的唯一键：可能缺失、含有可为 NULL 的列，或只在单个分区/分表内唯一。"))
+	case e.ranAgain():
+		v.Sentence = flow.T("It ran twice: its record was archived as completed, and then a message of the same key ran again.",
+			"执行了两次：记录已作为完成归档，之后同一个键的消息又执行了一次。")
+		v.Advice = append(v.Advice, flow.T("Keep records for longer than any message of theirs can come back (retries, dead letters, replays by hand).",
+			"记录的保留时间要长于其消息可能再次出现的时间（重试、死信、人工重放）。"))
+	case told.done >= 2 && told.overlapped:
+		v.Layer = flow.LayerRedis
+		v.Sentence = flow.T("It ran %d times: consumers report %d completed runs, and two of them overlapped, so the lock did not keep them apart.",
+			"执行了 %d 次：消费者报告了 %d 次完成的执行，其中两次有重叠，锁没有把它们隔开。", told.done, told.done)
+		v.Advice = append(v.Advice, flow.T("Compare the lock's TTL with how long the work takes.", "对比锁的 TTL 与业务执行时间。"))
+	case told.done >= 2:
+		v.Sentence = flow.T("It ran %d times: consumers report %d completed runs, one after the other, so the record did not turn the later one away.",
+			"执行了 %d 次：消费者报告了 %d 次完成的执行，先后进行，记录没有拦下后一次。", told.done, told.done)
+		v.Advice = append(v.Advice, flow.T("Find out whether the record was deleted or set back between the runs, or was never asked.",
+			"查明记录是否在两次执行之间被删除或改回，或根本没有被查询。"))
+	default:
+		return nil
+	}
+	return v
 }
 
 // clockSkew: no age can be claimed where an age decides, or a stamp lies in the future.
@@ -141,6 +158,23 @@ func mayHaveRunTwice(e evidence) *Verdict {
 			flow.T("Find the first consumer: if it still works, its lock (TTL %v) was too short for this run.", "找到第一个消费者：若它仍在工作，说明锁（TTL %v）对这次执行太短。", flow.Span(e.Flow.Lock.TTL)),
 			flow.T("If consumers extend their locks while they work, declare it: flows.%s.lock.renewed: true.", "若消费者在工作时会续期锁，请声明：flows.%s.lock.renewed: true。", e.Flow.Name),
 		}
+	case e.runs().overlapped:
+		v.Sentence = flow.T("It may have run twice: consumers report that a second run began before the first one had ended.",
+			"可能执行了两次：消费者报告第二次执行在第一次结束之前就开始了。")
+		v.Advice = []flow.Text{flow.T("Find out what both runs did; compare the lock's TTL with how long the work takes.", "查明两次执行各做了什么；对比锁的 TTL 与业务执行时间。")}
+	case e.deliveredUnprotected():
+		by, _ := e.unprotected()
+		v.Sentence = flow.T("It may have run twice: the run outlived its lock by %v, and the message was delivered again in that time.",
+			"可能执行了两次：执行时间比锁多出 %v，期间消息又被投递了一次。", flow.Span(by))
+		v.Advice = []flow.Text{flow.T("Find out whether the second consumer got past the unique key: look for the effect in the business data.",
+			"查明第二个消费者是否越过了唯一键：在业务数据中查看操作的影响。")}
+	case e.archivedAway() && e.lockHeld():
+		v.Layer = flow.LayerMySQL
+		v.Sentence = flow.T("It may be running again: its record was archived as completed, and now its lock is held.",
+			"可能正在再次执行：记录已作为完成归档，而现在它的锁被持有。")
+		v.Next = []flow.Text{e.lockExpires()}
+		v.Advice = []flow.Text{flow.T("Find the consumer that holds the lock, and who sent the message again after its record was cleaned up.",
+			"找到持有锁的消费者，以及在记录被清理后又重新发送消息的一方。")}
 	default:
 		return nil
 	}

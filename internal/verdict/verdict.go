@@ -17,7 +17,7 @@ import (
 // Code names a verdict. Codes are stable: they are API values and metric labels.
 type Code string
 
-// The verdicts that ledgers, Redis keys and queue totals can decide.
+// The verdicts.
 const (
 	KeyAmbiguous    Code = "key_ambiguous"
 	RanTwice        Code = "ran_twice"
@@ -26,12 +26,16 @@ const (
 	Unreadable      Code = "unreadable"
 	MayHaveRunTwice Code = "may_have_run_twice"
 	Stuck           Code = "stuck"
+	DeadLettered    Code = "dead_lettered"
 	LostSuspected   Code = "lost_suspected"
 	FailedUnplaced  Code = "failed_unplaced"
+	RetryScheduled  Code = "retry_scheduled"
 	Running         Code = "running"
 	Completed       Code = "completed"
 	Acquiring       Code = "acquiring"
+	Waiting         Code = "waiting"
 	MaybeWaiting    Code = "maybe_waiting"
+	Archived        Code = "archived"
 	NeverSeen       Code = "never_seen"
 )
 
@@ -89,14 +93,19 @@ func rules() []rule {
 		clockSkew,
 		unreadable,
 		mayHaveRunTwice,
+		archived,
 		stuckOnRedis,
 		stuckOnRecord,
+		deadLettered,
 		lostBehindMarker,
+		retryScheduled,
 		lostByBroker,
+		lostUnreceived,
 		failedUnplaced,
 		running,
 		completed,
 		acquiring,
+		waiting,
 		maybeWaiting,
 		neverSeen,
 	}

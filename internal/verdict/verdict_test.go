@@ -11,6 +11,9 @@ import (
 	"idemscope/internal/lockstore"
 )
 
+// now is when every dossier of these tests was gathered.
+var now = time.Date(2026, 1, 15, 2, 0, 0, 0, time.UTC)
+
 // scene builds a dossier of one key: nothing anywhere, unless changed.
 type scene func(*dossier.Dossier)
 
@@ -25,6 +28,7 @@ func dossierOf(changes ...scene) dossier.Dossier {
 		Lock:   &dossier.RedisEvidence{Entry: lockstore.Entry{Observation: flow.Observation{State: flow.Absent}}},
 		Marker: &dossier.RedisEvidence{Entry: lockstore.Entry{Observation: flow.Observation{State: flow.Absent}}},
 		Broker: &broker.Evidence{Observation: flow.Observation{State: flow.Absent}, StatisticsAge: 10 * time.Second},
+		At:     now,
 	}
 	for _, change := range changes {
 		change(&d)
