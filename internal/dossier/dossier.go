@@ -38,6 +38,25 @@ type Dossier struct {
 	Took time.Duration
 }
 
+// MySQLAhead is by how much, at least, the database's clock is ahead of ours;
+// 0 when it did not tell its time.
+func (d Dossier) MySQLAhead() time.Duration {
+	if d.Record.DBNow.IsZero() {
+		return 0
+	}
+	return d.Record.ClockAhead(d.Record.DBNow)
+}
+
+// RedisAhead is the same for the Redis of the lock, else of the marker.
+func (d Dossier) RedisAhead() time.Duration {
+	for _, r := range []*RedisEvidence{d.Lock, d.Marker} {
+		if r != nil && r.Server != nil && !r.Server.Now.IsZero() {
+			return r.ClockAhead(r.Server.Now)
+		}
+	}
+	return 0
+}
+
 // RedisEvidence is one Redis key and whose it can be.
 type RedisEvidence struct {
 	lockstore.Entry

@@ -51,6 +51,21 @@ type Observation struct {
 // Seen reports whether the layer gave a definite answer: found or absent.
 func (o Observation) Seen() bool { return o.State == Found || o.State == Absent }
 
+// ClockAhead is by how much, at least, the clock that the store told is ahead of
+// ours: it told it at some moment between the question and the answer. Negative
+// when it is behind; 0 when the length of the reading alone explains the
+// difference.
+func (o Observation) ClockAhead(theirs time.Time) time.Duration {
+	asked := o.ReadAt.Add(-o.Took)
+	switch {
+	case theirs.After(o.ReadAt):
+		return theirs.Sub(o.ReadAt)
+	case theirs.Before(asked):
+		return theirs.Sub(asked)
+	}
+	return 0
+}
+
 // Layer is one of the three layers that keep a consumer idempotent.
 type Layer string
 

@@ -61,10 +61,10 @@ func (e evidence) surroundingNotes() []Note {
 			notes = append(notes, Note{"redis_similar", flow.T("Redis holds a key that reads alike: %s", "Redis 中有写法相近的键：%s", flow.Visible(r.Similar[0]))})
 		}
 	}
-	if skew := e.mysqlSkew(); skew.Abs() > skewTolerance {
+	if skew := e.MySQLAhead(); skew.Abs() > skewTolerance {
 		notes = append(notes, Note{"mysql_clock", flow.T("MySQL's clock differs from ours by %v", "MySQL 的时钟与本机相差 %v", flow.Span(skew.Abs()))})
 	}
-	if skew := e.redisSkew(); skew.Abs() > skewTolerance {
+	if skew := e.RedisAhead(); skew.Abs() > skewTolerance {
 		notes = append(notes, Note{"redis_clock", flow.T("Redis's clock differs from ours by %v", "Redis 的时钟与本机相差 %v", flow.Span(skew.Abs()))})
 	}
 	return notes
@@ -97,36 +97,4 @@ func (e evidence) neighbours() []Note {
 		}
 	}
 	return notes
-}
-
-// mysqlSkew is by how much the database's clock is ahead of ours; zero when it
-// did not tell.
-func (e evidence) mysqlSkew() time.Duration {
-	if e.Record.DBNow.IsZero() {
-		return 0
-	}
-	return skewOf(e.Record.DBNow, e.Record.Observation)
-}
-
-// redisSkew is the same for the Redis of the lock, else of the marker.
-func (e evidence) redisSkew() time.Duration {
-	for _, r := range []*dossier.RedisEvidence{e.Lock, e.Marker} {
-		if r != nil && r.Server != nil && !r.Server.Now.IsZero() {
-			return skewOf(r.Server.Now, r.Observation)
-		}
-	}
-	return 0
-}
-
-// skewOf is by how much, at least, a store's clock is ahead of ours: it answered
-// at some moment between the question and the answer.
-func skewOf(theirs time.Time, o flow.Observation) time.Duration {
-	asked := o.ReadAt.Add(-o.Took)
-	switch {
-	case theirs.After(o.ReadAt):
-		return theirs.Sub(o.ReadAt)
-	case theirs.Before(asked):
-		return theirs.Sub(asked)
-	}
-	return 0
 }

@@ -4,7 +4,7 @@ package main
 var (
 	words  = []string{"internal/flow", "internal/history"}
 	stores = with(words, "internal/ledger", "internal/lockstore", "internal/broker")
-	judges = with(stores, "internal/dossier", "internal/verdict")
+	judges = with(stores, "internal/dossier", "internal/verdict", "internal/timeline")
 	answer = with(judges, "internal/answer")
 )
 
@@ -21,6 +21,7 @@ var rooms = map[string][]string{
 	"internal/broker/rabbitmq": with(words, "internal/broker"),
 	"internal/dossier":         stores,
 	"internal/verdict":         with(stores, "internal/dossier"), // the evidence that it judges
+	"internal/timeline":        with(stores, "internal/dossier"),
 	"internal/answer":          judges,
 	"web":                      nil,
 	"exporter":                 answer,
