@@ -38,7 +38,38 @@ func answerOf() Answer {
 		Lock:   &dossier.RedisEvidence{Entry: lockstore.Entry{Observation: seen, Key: hostile, Type: "string", Value: hostile, TTL: time.Second}},
 		Broker: &broker.Evidence{Observation: seen, Queues: []broker.Queue{{Observation: flow.Observation{State: flow.Error, Reason: flow.T("down", "不可用")}, Name: "q"}}},
 	}
+	event := flow.Event{Kind: flow.Received, At: time.Unix(1700000000, 0), Layer: flow.LayerBroker, Source: hostile, Certainty: flow.Reported,
+		Place: hostile, Outcome: hostile, Worker: hostile, MessageID: hostile}
+	unheard := event
+	unheard.Kind = flow.EventKind(hostile)
+	d.Trail = &flow.Account{Observation: seen, Events: []flow.Event{event, unheard}, Since: time.Unix(1600000000, 0)}
+	d.Tap = &flow.Account{Observation: flow.Observation{State: flow.Error, Reason: flow.T("down", "不可用")}}
+	d.Lock.Similar = []string{hostile}
+	d.Record.Neighbours = []ledger.Neighbour{{Kind: ledger.OtherSpelling, Row: d.Record.Rows[0]}}
+	d.Record.Archive = &ledger.Archive{Observation: seen, Rows: d.Record.Rows[:1]}
 	return Answer{Dossier: d, Verdict: verdict.Judge(d)}
+}
+
+func TestJSONHoldsTheWholeStory(t *testing.T) {
+	j := answerOf().JSON(flow.Chinese)
+	if j.Trace != nil || j.Tap == nil || j.Tap.Reason != "不可用" || j.Trail == nil || j.Trail.Events != 2 || j.Trail.Since == "" {
+		t.Errorf("tap %+v, trace %+v, trail %+v", j.Tap, j.Trace, j.Trail)
+	}
+	if len(j.Record.Neighbours) != 1 || j.Record.Archive == nil || len(j.Record.Archive.Rows) != 1 || len(j.Lock.Similar) != 1 {
+		t.Errorf("record %+v, lock %+v", j.Record, j.Lock)
+	}
+	kinds := map[flow.EventKind]int{}
+	for _, e := range j.Timeline {
+		kinds[e.Kind]++
+		if e.At == "" || e.Text == "" || e.Certainty == "" {
+			t.Errorf("entry without time, words or certainty: %+v", e)
+		}
+	}
+	for _, want := range []flow.EventKind{flow.Received, flow.RecordCreated, flow.LockExpires, flow.RecordArchived} {
+		if kinds[want] != 1 {
+			t.Errorf("the timeline has %d entries %s: %v", kinds[want], want, kinds)
+		}
+	}
 }
 
 func TestTextCannotMoveTheCursor(t *testing.T) {

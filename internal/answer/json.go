@@ -23,8 +23,13 @@ type JSON struct {
 	Lock    *RedisJSON  `json:"lock"`
 	Marker  *RedisJSON  `json:"marker"`
 	Broker  *BrokerJSON `json:"broker"`
-	At      string      `json:"at"`
-	Took    float64     `json:"took"`
+	// Tap, Trace and Trail are null where they are not set up.
+	Tap      *AccountJSON `json:"tap"`
+	Trace    *AccountJSON `json:"trace"`
+	Trail    *AccountJSON `json:"trail"`
+	Timeline []EntryJSON  `json:"timeline"`
+	At       string       `json:"at"`
+	Took     float64      `json:"took"`
 }
 
 // KeyJSON is the key. Bytes that are not UTF-8 are replaced in the text fields;
@@ -77,7 +82,12 @@ type RecordJSON struct {
 	DBNow   string    `json:"db_now,omitempty"`
 	TooLong bool      `json:"too_long,omitempty"`
 	Replica bool      `json:"replica,omitempty"`
+	Lag     *float64  `json:"lag,omitempty"`
 	Rows    []RowJSON `json:"rows"`
+	// Neighbours are records of other keys that could be meant.
+	Neighbours []NeighbourJSON `json:"neighbours,omitempty"`
+	// Archive is missing where the ledger has none.
+	Archive *ArchiveJSON `json:"archive,omitempty"`
 }
 
 // RowJSON is one row.
@@ -119,6 +129,8 @@ type RedisJSON struct {
 	TTL       *float64  `json:"ttl,omitempty"`
 	Ambiguous bool      `json:"ambiguous,omitempty"`
 	Owners    []KeyJSON `json:"owners,omitempty"`
+	// Similar are other Redis keys that exist and read alike.
+	Similar []string `json:"similar,omitempty"`
 }
 
 // BrokerJSON is what the broker shows.
@@ -149,7 +161,9 @@ func (a Answer) JSON(lang flow.Language) JSON {
 		Record: recordJSON(a.Record, lang),
 		Lock:   redisJSON(a.Lock, lang), Marker: redisJSON(a.Marker, lang),
 		Broker: brokerJSON(a.Broker, lang),
-		At:     a.At.Format(time.RFC3339Nano), Took: a.Took.Seconds(),
+		Tap:    accountJSON(a.Tap, lang), Trace: accountJSON(a.Trace, lang), Trail: accountJSON(a.Trail, lang),
+		Timeline: storyJSON(a.Story(), lang),
+		At:       a.At.Format(time.RFC3339Nano), Took: a.Took.Seconds(),
 	}
 }
 
@@ -202,21 +216,37 @@ func recordJSON(f ledger.Found, lang flow.Language) RecordJSON {
 	if !f.DBNow.IsZero() {
 		j.DBNow = f.DBNow.Format(time.RFC3339Nano)
 	}
+	if f.LagKnown {
+		j.Lag = new(f.Lag.Seconds())
+	}
 	for _, r := range f.Rows {
-		row := RowJSON{
-			KeyJSON: keyJSON(flow.Key{BizType: r.BizType, BizID: r.BizID}), Table: r.Table, ID: r.ID, Exact: r.Exact,
-			Status: r.Status, Phase: r.Phase, Created: stampJSON(r.Created), Updated: stampJSON(r.Updated), Completed: stampJSON(r.Completed),
-			Result: r.Result, Attempts: r.Attempts, Worker: r.Worker,
+		j.Rows = append(j.Rows, rowJSON(r))
+	}
+	for _, n := range f.Neighbours {
+		j.Neighbours = append(j.Neighbours, NeighbourJSON{Kind: n.Kind, RowJSON: rowJSON(n.Row)})
+	}
+	if f.Archive != nil {
+		j.Archive = &ArchiveJSON{ObservationJSON: observationJSON(f.Archive.Observation, lang), Rows: []RowJSON{}}
+		for _, r := range f.Archive.Rows {
+			j.Archive.Rows = append(j.Archive.Rows, rowJSON(r))
 		}
-		if r.AgeKnown {
-			row.Age = new(r.Age.Seconds())
-		}
-		if r.RunTimeKnown {
-			row.RunTime = new(r.RunTime.Seconds())
-		}
-		j.Rows = append(j.Rows, row)
 	}
 	return j
+}
+
+func rowJSON(r ledger.Row) RowJSON {
+	row := RowJSON{
+		KeyJSON: keyJSON(flow.Key{BizType: r.BizType, BizID: r.BizID}), Table: r.Table, ID: r.ID, Exact: r.Exact,
+		Status: r.Status, Phase: r.Phase, Created: stampJSON(r.Created), Updated: stampJSON(r.Updated), Completed: stampJSON(r.Completed),
+		Result: r.Result, Attempts: r.Attempts, Worker: r.Worker,
+	}
+	if r.AgeKnown {
+		row.Age = new(r.Age.Seconds())
+	}
+	if r.RunTimeKnown {
+		row.RunTime = new(r.RunTime.Seconds())
+	}
+	return row
 }
 
 func stampJSON(s ledger.Stamp) *StampJSON {
@@ -236,7 +266,7 @@ func redisJSON(r *dossier.RedisEvidence, lang flow.Language) *RedisJSON {
 	}
 	j := &RedisJSON{
 		ObservationJSON: observationJSON(r.Observation, lang), Key: r.Key, KeyHex: hexUnlessText(r.Key),
-		Type: r.Type, Foreign: r.Foreign, Length: r.Length, NoTTL: r.NoTTL, Ambiguous: r.Ambiguous(),
+		Type: r.Type, Foreign: r.Foreign, Length: r.Length, NoTTL: r.NoTTL, Ambiguous: r.Ambiguous(), Similar: r.Similar,
 	}
 	if r.State == flow.Found && !r.Foreign {
 		j.Value, j.ValueHex = new(r.Value), hexUnlessText(r.Value)

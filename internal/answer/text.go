@@ -24,6 +24,8 @@ func (a Answer) WriteText(w io.Writer, lang flow.Language, zone *time.Location) 
 	p.redis(p.say("Redis lock", "Redis 锁"), a.Lock)
 	p.redis(p.say("Redis marker", "Redis 标记"), a.Marker)
 	p.record(a.Record)
+	p.accounts(a)
+	p.story(a.Story())
 	p.list(p.say("Next, by itself", "接下来会自行发生"), a.Verdict.Next)
 	p.list(p.say("Advice", "建议"), a.Verdict.Advice)
 	var notes []flow.Text

@@ -49,6 +49,9 @@ type Options struct {
 	Taps, Traces map[string]Teller
 	// Trail tells the steps that consumers report. May be nil.
 	Trail Teller
+	// P99 tells the run time that 99 % of the runs of a biz_type stay below; 0 when
+	// nobody counts. May be nil.
+	P99 func(ctx context.Context, bizType string) (time.Duration, error)
 	// Deadline of each store, for itself. Zero means one second.
 	Deadline time.Duration
 }
@@ -95,8 +98,9 @@ func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier 
 		tap, trace = g.askTeller(ctx, g.options.Taps[f.Queue.Broker], f, k), g.askTeller(ctx, g.options.Traces[f.Queue.Broker], f, k)
 	}
 	trail := g.askTeller(ctx, g.options.Trail, f, k)
+	p99 := g.askP99(ctx, k)
 
-	d := Dossier{Key: k, Flow: f}
+	d := Dossier{Key: k, Flow: f, P99: <-p99}
 	d.Tap, d.Trace, d.Trail = <-tap, <-trace, <-trail
 	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
 	if d.mayHaveMoved() {
@@ -165,6 +169,22 @@ func (g *Gatherer) askTeller(ctx context.Context, t Teller, f flow.Flow, k flow.
 	ask := func(ctx context.Context) *flow.Account { return t.Tell(ctx, f, k) }
 	late := func(o flow.Observation) *flow.Account { return &flow.Account{Observation: o} }
 	return bounded(ctx, g.options.Deadline, ask, late)
+}
+
+// askP99 is a help to judge a run that goes on; without it nothing is lost, so a
+// failure is none.
+func (g *Gatherer) askP99(ctx context.Context, k flow.Key) <-chan time.Duration {
+	if g.options.P99 == nil {
+		return nothing[time.Duration]()
+	}
+	ask := func(ctx context.Context) time.Duration {
+		p99, err := g.options.P99(ctx, k.BizType)
+		if err != nil {
+			return 0
+		}
+		return p99
+	}
+	return bounded(ctx, g.options.Deadline, ask, func(flow.Observation) time.Duration { return 0 })
 }
 
 // nothing answers at once for a layer that the flow does not have.

@@ -54,6 +54,17 @@ const (
 	Computed Certainty = "computed"
 )
 
+// Word is the certainty for people.
+func (c Certainty) Word() Text {
+	switch c {
+	case Observed:
+		return T("observed", "观察到")
+	case Reported:
+		return T("reported", "上报")
+	}
+	return T("computed", "推算")
+}
+
 // Event is one thing that happened to a key, by the account of one source.
 type Event struct {
 	Kind EventKind
