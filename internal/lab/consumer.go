@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,10 +35,13 @@ type consumer struct {
 	redis *redis.Client
 	truth *witness
 	log   *slog.Logger
+	// worker names it in the trail.
+	worker string
 }
 
 // consume works off deliveries until ctx ends (nil) or the consumer is killed (errKilled).
 func (c consumer) consume(ctx context.Context, s subscription) error {
+	c.worker = "lab-" + rand.Text()[:8]
 	for {
 		d, err := s.next(ctx)
 		if err != nil {
@@ -57,6 +61,8 @@ func (c consumer) consume(ctx context.Context, s subscription) error {
 func (c consumer) deliver(ctx context.Context, d delivery) error {
 	stores, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
 	defer cancel()
+	trail := &steps{client: c.redis, worker: c.worker, delivery: d}
+	trail.note(flow.Received, "")
 	done, err := c.done(stores, d.key())
 	if err != nil {
 		c.log.Warn("status check failed, the message is given back", "biz_type", d.BizType, "error", err)
@@ -64,21 +70,41 @@ func (c consumer) deliver(ctx context.Context, d delivery) error {
 	}
 	c.truth.note(d.BizType, func(t *Tally) { t.Deliveries++ })
 	if done {
-		c.count(stores, ending{bizType: d.BizType, outcome: dedupStatus, unlocked: true})
-		return d.settle(stores, ack)
+		trail.note(flow.StatusChecked, "completed")
+		c.count(stores, ending{bizType: d.BizType, outcome: dedupStatus, unlocked: true}, trail)
+		return c.settle(stores, d, ack, trail)
 	}
+	trail.note(flow.StatusChecked, "open")
 	l := acquire(stores, c.redis, d.BizType, c.Lock.Render(d.key()), c.Lock.TTL, c.patience)
 	e := ending{bizType: d.BizType, outcome: lockConflict, acquired: l.state == lockHeld, degraded: l.state == lockDown}
+	trail.note(flow.LockTried, l.state.String())
 	settle := giveBack
 	if l.state != lockRefused {
-		if settle, err = c.run(ctx, stores, d, &e); err != nil {
+		if settle, err = c.run(ctx, stores, d, &e, trail); err != nil {
 			c.truth.note(d.BizType, func(t *Tally) { t.Killed++ })
 			return err
 		}
 	}
 	e.lockLost = l.release(stores)
-	c.count(stores, e)
-	return d.settle(stores, settle)
+	if l.state == lockHeld {
+		trail.note(flow.Unlocked, map[bool]string{true: "lost", false: ""}[e.lockLost])
+	}
+	c.count(stores, e, trail)
+	return c.settle(stores, d, settle, trail)
+}
+
+// settle ends the delivery and reports it once that is done.
+func (c consumer) settle(ctx context.Context, d delivery, how settlement, trail *steps) error {
+	if err := d.settle(ctx, how); err != nil {
+		return err
+	}
+	kind := flow.Acked
+	if how == giveBack {
+		kind = flow.GivenBack
+	}
+	trail.note(kind, "")
+	trail.write(ctx)
+	return nil
 }
 
 // done is the status check: the marker first, which is quick, then the record, which is the truth.
@@ -93,15 +119,21 @@ func (c consumer) done(ctx context.Context, k flow.Key) (bool, error) {
 }
 
 // run claims the record, does the work and writes down how it ended. Its only error is errKilled.
-func (c consumer) run(ctx, stores context.Context, d delivery, e *ending) (settlement, error) {
+func (c consumer) run(ctx, stores context.Context, d delivery, e *ending, trail *steps) (settlement, error) {
 	claim, err := c.book.begin(stores, c.db, d.key(), c.OnProcessing)
 	if err != nil {
+		trail.note(flow.RecordTried, "error")
 		return c.failed(d, e, err), nil
 	}
 	if !claim.granted {
+		trail.note(flow.RecordTried, "refused")
 		e.outcome = dedupRecord
 		return c.refused(claim), nil
 	}
+	trail.note(flow.RecordTried, "granted")
+	trail.note(flow.RunBegan, "")
+	// A run that dies leaves this behind.
+	trail.write(stores)
 	e.retry = claim.met == flow.Failed
 	c.truth.moved(d.BizType, claim.met, claim.phase)
 	start := time.Now()
@@ -114,12 +146,15 @@ func (c consumer) run(ctx, stores context.Context, d delivery, e *ending) (settl
 	}
 	e.took = time.Since(start)
 	if errors.Is(err, errRefused) {
+		trail.note(flow.RunFailed, "refused by the unique key")
 		e.outcome = dedupRecord
 		return ack, nil
 	}
 	if err != nil {
+		trail.note(flow.RunFailed, "")
 		return c.failed(d, e, errors.Join(err, c.fail(stores, claim))), nil
 	}
+	trail.note(flow.RunDone, "")
 	e.outcome = runCompleted
 	return ack, nil
 }
@@ -190,8 +225,8 @@ func (c consumer) fail(ctx context.Context, claim claim) error {
 	return err
 }
 
-func (c consumer) count(ctx context.Context, e ending) {
-	countEnd(ctx, c.redis, e)
+func (c consumer) count(ctx context.Context, e ending, trail *steps) {
+	countEnd(ctx, c.redis, e, trail)
 	c.truth.ended(e)
 }
 

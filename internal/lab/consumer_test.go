@@ -3,7 +3,10 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,7 +231,7 @@ func TestSignIsRefusedByTheUniqueKey(t *testing.T) {
 	b.wantState(m.key(), "", 1, false, true)
 	// A second consumer whose status check came too early gets as far as the unique key.
 	e := ending{bizType: "sign"}
-	if s, err := b.run(t.Context(), t.Context(), delivery{message: m}, &e); err != nil || s != ack || e.outcome != dedupRecord {
+	if s, err := b.run(t.Context(), t.Context(), delivery{message: m}, &e, &steps{client: b.redis}); err != nil || s != ack || e.outcome != dedupRecord {
 		t.Fatalf("settled with %d, outcome %q, error %v", s, e.outcome, err)
 	}
 	b.wantState(m.key(), "", 1, false, true)
@@ -264,5 +267,24 @@ func TestRenewTakesAnExpiredLockAgainButNoForeignOne(t *testing.T) {
 	}
 	if !l.release(t.Context()) || store.Get(t.Context(), "k").Val() != "somebody" {
 		t.Fatal("a foreign lock was released")
+	}
+}
+
+func TestADeliveryLeavesItsTrail(t *testing.T) {
+	b := newBench(t, "payments")
+	b.worker = "lab-1"
+	m := message{BizType: "order_paid", BizID: "SO-1"}
+	b.wants(ack, m, 0)
+	b.wants(ack, m, 0)
+	var got []string
+	for _, entry := range b.redis.XRange(t.Context(), "idem_trail", "-", "+").Val() {
+		if entry.Values["t"] != "order_paid" || entry.Values["b"] != "SO-1" || entry.Values["w"] != "lab-1" {
+			t.Errorf("entry %v", entry.Values)
+		}
+		got = append(got, strings.TrimSuffix(fmt.Sprintf("%s %s", entry.Values["s"], entry.Values["o"]), " "))
+	}
+	want := []string{"received", "status open", "lock held", "insert granted", "run", "done", "unlock", "ack", "received", "status completed", "ack"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the trail is %q, want %q", got, want)
 	}
 }

@@ -38,9 +38,11 @@ func countAttempt(ctx context.Context, pipe redis.Pipeliner, bizType string) {
 	pipe.HIncrBy(ctx, counterKey(bizType), "attempt", 1)
 }
 
-// countEnd makes the last write of a delivery. A consumer never fails because counting failed.
-func countEnd(ctx context.Context, client *redis.Client, e ending) {
+// countEnd makes the last write of a delivery, with the steps noted until then. A consumer never fails because counting
+// failed.
+func countEnd(ctx context.Context, client *redis.Client, e ending, trail *steps) {
 	_, _ = client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		trail.into(ctx, pipe)
 		if e.unlocked {
 			countAttempt(ctx, pipe, e.bizType)
 		}

@@ -30,6 +30,11 @@ const (
 	lockDown
 )
 
+// String is the outcome in the trail.
+func (s lockState) String() string {
+	return [...]string{lockHeld: "held", lockRefused: "refused", lockDown: "down"}[s]
+}
+
 // lock is one try of one lock.
 type lock struct {
 	client *redis.Client
