@@ -23,6 +23,7 @@ type keyPage struct {
 	Lock    redisView
 	Marker  redisView
 	Record  recordView
+	Story   storyView
 	// JSON and Again are addresses of this answer.
 	JSON, Again string
 }
@@ -93,6 +94,7 @@ func (c *console) key(g *gin.Context, v visit) error {
 		Broker: newBrokerView(a.Broker),
 		Lock:   newRedisView(a.Lock, a.Flow.Lock), Marker: newRedisView(a.Marker, a.Flow.Marker),
 		Record: clock.newRecordView(a.Record, a.Flow),
+		Story:  clock.newStoryView(a),
 		JSON:   v.link("api/v1/lookup", keyValuesOf(v)), Again: v.again(),
 	})
 }

@@ -23,7 +23,8 @@ type words struct {
 	Row, Stored, OtherBytes, TooLong, Replica, Clock                                         flow.Text
 	JSON, Again, Language, Times, Copy, Copied, Expired, Units                               flow.Text
 	Hits, NoTrace, NoTraceLead, HitsLead, NothingAsked, Cut, Sought                          flow.Text
-	Meant, Looked, Findings                                                                  flow.Text
+	Meant, Looked, Findings, Traces                                                                  flow.Text
+	Timeline, TimelineLead, Impossible, Sources                                              flow.Text
 }
 
 // newWords writes every text of the pages once, in both languages.
@@ -36,6 +37,7 @@ func newWords() words {
 		SearchButton: flow.T("Look up", "查询"),
 		Start:        flow.T("Start page", "首页"),
 		Findings:     flow.T("Findings", "问题列表"),
+		Traces:       flow.T("Armed trace", "临时追踪"),
 
 		Accepts:      flow.T("What the box takes", "可以输入"),
 		AcceptsID:    flow.T("a biz_id alone: every biz_type is asked", "单独的业务 ID：会查询所有业务类型"),
@@ -79,6 +81,11 @@ func newWords() words {
 		PointsHere:    flow.T("the verdict points here", "判定指向这里"),
 		Queues:        flow.T("queues", "队列"),
 		LockAndMarker: flow.T("lock and marker", "锁与标记"),
+
+		Timeline:     flow.T("Timeline", "时间线"),
+		TimelineLead: flow.T("what all sources tell, in one order", "所有来源的信息，按时间排列"),
+		Impossible:   flow.T("impossible order:", "顺序不可能："),
+		Sources:      flow.T("Sources of events", "事件来源"),
 
 		ReadAt:      flow.T("Read at", "读取时间"),
 		Took:        flow.T("took %v", "耗时 %v"),
@@ -174,14 +181,22 @@ func codeWord(c verdict.Code) flow.Text {
 		return flow.T("STUCK", "卡住")
 	case verdict.LostSuspected:
 		return flow.T("POSSIBLY LOST", "疑似丢失")
+	case verdict.DeadLettered:
+		return flow.T("GIVEN UP", "已进入死信")
 	case verdict.FailedUnplaced:
 		return flow.T("FAILED", "失败")
+	case verdict.RetryScheduled:
+		return flow.T("RETRY WAITS", "等待重试")
 	case verdict.Running:
 		return flow.T("RUNNING", "执行中")
 	case verdict.Completed:
 		return flow.T("COMPLETED", "已完成")
 	case verdict.Acquiring:
 		return flow.T("BEGINNING", "刚开始")
+	case verdict.Waiting:
+		return flow.T("WAITING", "等待中")
+	case verdict.Archived:
+		return flow.T("ARCHIVED", "已归档")
 	case verdict.MaybeWaiting:
 		return flow.T("MAYBE WAITING", "可能在等待")
 	case verdict.NeverSeen:

@@ -3,6 +3,7 @@ package answer
 import (
 	"time"
 
+	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 	"idemscope/internal/timeline"
@@ -77,17 +78,29 @@ func storyJSON(entries []timeline.Entry, lang flow.Language) []EntryJSON {
 	return story
 }
 
-// accounts prints what the sources of events cover.
-func (p *printer) accounts(a Answer) {
-	for _, source := range []struct {
-		account *flow.Account
-		name    string
-	}{
-		{a.Tap, p.say("Tap of the broker", "消息旁路")}, {a.Trace, p.say("Trace of the broker", "投递跟踪")}, {a.Trail, p.say("Trail of the consumers", "消费轨迹")},
+// Source is one source of events that was asked about a key.
+type Source struct {
+	Name    flow.Text
+	Account *flow.Account
+}
+
+// Sources lists the sources of events that are set up.
+func Sources(d dossier.Dossier) []Source {
+	var all []Source
+	for _, s := range []Source{
+		{flow.T("Tap of the broker", "消息旁路"), d.Tap}, {flow.T("Trace of the broker", "投递跟踪"), d.Trace}, {flow.T("Trail of the consumers", "消费轨迹"), d.Trail},
 	} {
-		if source.account != nil {
-			p.header(source.name, source.account.Observation, flow.T("events of this key: %d", "该键的事件：%d 个", len(source.account.Events)).In(p.lang))
+		if s.Account != nil {
+			all = append(all, s)
 		}
+	}
+	return all
+}
+
+// sources prints what the sources of events cover.
+func (p *printer) sources(a Answer) {
+	for _, s := range Sources(a.Dossier) {
+		p.header(s.Name.In(p.lang), s.Account.Observation, flow.T("events of this key: %d", "该键的事件：%d 个", len(s.Account.Events)).In(p.lang))
 	}
 }
 
@@ -98,7 +111,7 @@ func (p *printer) story(entries []timeline.Entry) {
 	}
 	p.line("%s", p.say("Timeline", "时间线"))
 	for _, e := range entries {
-		mark := flow.T("%v (%s)", "%v（%s）", e.Text, certaintyWord(e))
+		mark := flow.T("%v (%s)", "%v（%s）", e.Text, e.How())
 		if !e.Odd.Empty() {
 			mark = flow.T("%v  !! impossible order: %v", "%v  !! 顺序不可能：%v", mark, e.Odd)
 		}
@@ -109,15 +122,4 @@ func (p *printer) story(entries []timeline.Entry) {
 		p.line("  %s  %-6s %s  [%s]", p.time(e.At), e.Layer, mark.In(p.lang), who)
 	}
 	p.line("")
-}
-
-// certaintyWord says how the time of an entry is known.
-func certaintyWord(e timeline.Entry) flow.Text {
-	switch {
-	case e.Future:
-		return flow.T("to come", "尚未发生")
-	case e.Arrived:
-		return flow.T("time of arrival here", "到达此处的时间")
-	}
-	return e.Certainty.Word()
 }

@@ -27,6 +27,17 @@ type Entry struct {
 	Odd flow.Text
 }
 
+// How says how the time of the entry is known.
+func (e Entry) How() flow.Text {
+	switch {
+	case e.Future:
+		return flow.T("to come", "尚未发生")
+	case e.Arrived:
+		return flow.T("time of arrival here", "到达此处的时间")
+	}
+	return e.Certainty.Word()
+}
+
 // tolerance is by how much times of two sources may be out of order before that
 // is odd: columns hold whole seconds, and clocks are never quite alike.
 const tolerance = 2 * time.Second
