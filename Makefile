@@ -9,8 +9,8 @@ LDFLAGS := -s -w -X idemscope/internal/app.Version=$(VERSION)
 WITHRABBIT := .tools/bin/withrabbit
 TEST := $(WITHRABBIT) go test -count=1 -p 2
 
-# One target per folder of bench.
-BENCHES := $(patsubst bench/%,bench-%,$(wildcard bench/*))
+# One target per program in bench.
+BENCHES := $(patsubst bench/%/main.go,bench-%,$(wildcard bench/*/main.go))
 
 .PHONY: build demo test race lint dashboards bench $(BENCHES) clean
 
@@ -62,6 +62,11 @@ bench-exporter:
 bench-keys:
 	@scripts/setup demo
 	go run ./bench/keys $(if $(SMALL),-small)
+
+# How long look-ups take at a steady pace in a large ledger. SMALL=1: reduced sizes.
+bench-lookup:
+	@scripts/setup demo
+	go run ./bench/lookup $(if $(SMALL),-small)
 
 clean:
 	rm -rf bin .tools

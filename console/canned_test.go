@@ -33,6 +33,7 @@ func (c canned) Look(_ context.Context, key string) lockstore.Entry {
 	e.Key = key
 	return e
 }
+func (c canned) LookSimilar(context.Context, []string) []string           { return nil }
 func (c canned) Evidence(_ context.Context, q flow.Queue) broker.Evidence { return c.queues(q) }
 
 // desk answers from canned evidence.

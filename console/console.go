@@ -42,6 +42,12 @@ type Options struct {
 	// Findings lists the keys with a problem, from memory; nil means that
 	// nobody looks for them.
 	Findings func() answer.Findings
+	// Traces arms and shows the traces of brokers; nil when no broker has one.
+	Traces Traces
+	// Actions: an operator may change something from the console.
+	Actions bool
+	// Doctor examines the set-up; nil means that there is no such page.
+	Doctor Doctor
 	// Metrics is served under /metrics; nil means that there is no such page.
 	Metrics http.Handler
 	// Ready lists what is not ready; nil means always ready.
@@ -118,6 +124,11 @@ func (c *console) routes() (http.Handler, error) {
 	get("/api/v1/lookup", c.visit(c.lookupJSON))
 	get("/findings", c.visit(c.findings))
 	get("/api/v1/findings", c.visit(c.findingsJSON))
+	get("/trace", c.visit(c.trace))
+	get("/api/v1/trace", c.visit(c.traceJSON))
+	engine.POST("/trace", c.visit(c.changeTrace))
+	get("/doctor", c.visit(c.doctor))
+	get("/api/v1/doctor", c.visit(c.doctorJSON))
 	get("/static/:name", c.visit(c.static))
 	get("/favicon.ico", c.favicon)
 	get("/favicon.svg", c.favicon)

@@ -25,6 +25,10 @@ type page struct {
 	Home, Find string
 	// Findings is the address of the list of findings; empty when there is none.
 	Findings string
+	// Traces is the address of the traces; empty when no broker has one.
+	Traces string
+	// DoctorPage is the address of the report on the set-up; empty when there is none.
+	DoctorPage string
 	// Chosen: the form passes the language on.
 	Chosen bool
 	// Query is what the search box holds, Focus puts the cursor there.
@@ -72,8 +76,18 @@ func (c *console) newPage(v visit, name string) page {
 	if c.Findings != nil {
 		findings = v.link("findings", nil)
 	}
+	traces := ""
+	if c.Traces != nil {
+		traces = v.link("trace", nil)
+	}
+	examined := ""
+	if c.Doctor != nil {
+		examined = v.link("doctor", nil)
+	}
 	return page{
-		Findings: findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,
+		DoctorPage: examined,
+		Traces:     traces,
+		Findings:   findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,
 		Alternatives: v.switches(), Version: c.Version, Zone: zoneLabel(c.Zone, time.Now()),
 	}
 }

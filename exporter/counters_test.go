@@ -43,7 +43,7 @@ func newCountersBench(t *testing.T, prefix string, types ...string) *countersBen
 		read: func(ctx context.Context) (lockstore.Counters, error) { return store.Counters(ctx, prefix) },
 	}
 	b.loop = &loop{name: "main", kind: kindCounters, source: source, timeout: time.Second, log: logger}
-	b.registry.MustRegister(append(sums.collectors(), &snapshots{descs: descs, loops: []*loop{b.loop}})...)
+	b.registry.MustRegister(everything(sums, &snapshots{descs: descs, loops: []*loop{b.loop}})...)
 	return b
 }
 

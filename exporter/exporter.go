@@ -16,8 +16,8 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"idemscope/internal/doctor"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
@@ -68,6 +68,8 @@ type Options struct {
 	SweepPause         time.Duration
 	// LockExpirations: the keyspace events of Redis are listened to.
 	LockExpirations bool
+	// Doctor examines the set-up; nil means that nothing of it is exported.
+	Doctor func(context.Context) doctor.Report
 	// Version of the program, for idemscope_build_info.
 	Version string
 	// Logger may be nil for none.
@@ -80,9 +82,12 @@ type Exporter struct {
 	findings *findings // nil without a judge
 	// suspectKeys are what the sweeps of Redis found odd.
 	suspectKeys suspectKeys
+	// examined is what the doctor found; nil without one.
+	examined *examined
 	// background is what runs beside the loops until ctx ends.
 	background []func(ctx context.Context)
-	registry   *prometheus.Registry
+	// parts are all metrics.
+	parts []part
 	// compress is how /metrics is sent to those who accept it.
 	compress func(http.Handler) http.HandlerFunc
 	log      *slog.Logger
@@ -93,33 +98,50 @@ func New(o Options) (*Exporter, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("exporter: %w", err)
 	}
-	e := &Exporter{registry: prometheus.NewRegistry(), log: o.Logger}
+	e := &Exporter{log: o.Logger}
 	sums, descs := newSums(), newDescs()
 	types := flow.NewCatalog(o.Flows).Types()
 	sh := shared{labels: newLabels(o.MaxBizTypes, types, sums.labelOverflow), sums: sums, descs: descs, log: o.Logger}
 	e.loops = newLoops(o, types, sh)
 	e.addRedis(o, sh)
-	all := append(sums.collectors(),
-		&snapshots{descs: descs, loops: e.loops, constant: configured(sh, o.Flows)},
-		buildInfo(o.Version),
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if e.findings = newFindings(o, e.loops, sh.labels); e.findings != nil {
-		all = append(all, e.findings)
-		if o.sweeps() {
-			e.findings.keys = e.suspectKeys.list
-		}
+	e.addDoctor(o)
+	if e.findings = newFindings(o, e.loops, sh.labels); e.findings != nil && o.sweeps() {
+		e.findings.keys = e.suspectKeys.list
 	}
 	var err error
 	if e.compress, err = gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed)); err != nil {
 		return nil, fmt.Errorf("exporter: %w", err)
 	}
-	for _, c := range all {
-		if err := e.registry.Register(c); err != nil {
-			return nil, fmt.Errorf("exporter: %w", err)
-		}
+	if err := e.addParts(o, sh); err != nil {
+		return nil, fmt.Errorf("exporter: %w", err)
 	}
 	return e, nil
+}
+
+// addParts makes one part of the metrics for each thing that changes by itself.
+func (e *Exporter) addParts(o Options, sh shared) error {
+	var failures []error
+	add := func(changes func() uint64, all ...prometheus.Collector) {
+		registry := prometheus.NewRegistry()
+		for _, c := range all {
+			failures = append(failures, registry.Register(c))
+		}
+		e.parts = append(e.parts, part{registry, changes})
+	}
+	add(sh.sums.changes.Load, sh.sums.byType()...)
+	for _, l := range e.loops {
+		add(l.changes, &snapshots{descs: sh.descs, loops: []*loop{l}})
+	}
+	add(func() uint64 { return 0 }, &snapshots{descs: sh.descs, constant: configured(sh, o.Flows)}, buildInfo(o.Version))
+	always := append(sh.sums.rest(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if e.findings != nil {
+		always = append(always, e.findings)
+	}
+	if e.examined != nil {
+		always = append(always, e.examined)
+	}
+	add(nil, always...)
+	return errors.Join(failures...)
 }
 
 // complete fills in the defaults and checks the rest.
@@ -206,21 +228,26 @@ func (e *Exporter) Run(ctx context.Context) error {
 	return nil
 }
 
-// Gatherer gives all metrics.
-func (e *Exporter) Gatherer() prometheus.Gatherer { return e.registry }
+// Gatherer gathers all metrics anew, and checks them once more.
+func (e *Exporter) Gatherer() prometheus.Gatherer {
+	var all prometheus.Gatherers
+	for _, p := range e.parts {
+		all = append(all, p.from)
+	}
+	return all
+}
 
 // Handler serves /metrics from memory, with the metrics of more beside its own.
 // OpenMetrics is not offered: it would change the le labels of the histograms,
 // and so the identity of their series, depending on who scrapes. Native
 // histograms travel in protobuf. The text is compressed the quickest way, which
-// shrinks it well enough: the library's own way takes as long as all the rest.
+// shrinks it well enough.
 func (e *Exporter) Handler(more ...prometheus.Gatherer) http.Handler {
-	return e.compress(promhttp.HandlerFor(append(beside{e.registry}, more...), promhttp.HandlerOpts{
-		DisableCompression:  true,
-		ErrorHandling:       promhttp.ContinueOnError,
-		ErrorLog:            slog.NewLogLogger(e.log.Handler(), slog.LevelError),
-		MaxRequestsInFlight: maxScrapes,
-	}))
+	parts := slices.Clone(e.parts)
+	for _, g := range more {
+		parts = append(parts, part{from: g})
+	}
+	return e.compress(newPage(parts, e.log))
 }
 
 // configured are the metrics that come from the configuration alone.

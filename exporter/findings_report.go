@@ -105,7 +105,7 @@ func (f *findings) coverage() (texts []flow.Text, unread bool) {
 		read, behind, swept := l.source.suspects.standing()
 		st := l.loop.last()
 		switch {
-		case !st.polled:
+		case !st.polled():
 			unread = true
 			add("Ledger %s was not read yet.", "幂等表 %s 尚未读取。", l.loop.name)
 		case !st.up:

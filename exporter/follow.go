@@ -55,9 +55,9 @@ func (t *tail) arrived(id uint64, row ledger.Row) {
 	key, print := s.label(row.BizType), s.print(row)
 	t.met(id, row, print)
 	if !s.outbox {
-		s.sums.created.WithLabelValues(s.name, key.label).Inc()
+		s.sums.created.inc(s.name, key.label)
 		if s.lost.back(print, s.now(), s.lookback) {
-			s.sums.retries.WithLabelValues(key.label).Inc()
+			s.sums.retries.inc(key.label)
 		}
 	}
 	// An older row of the same key should be gone. Reading it tells.
@@ -92,7 +92,7 @@ func (t *tail) again(n uint32, row ledger.Row) {
 	s, r := t.source, t.watch.at(n)
 	g, before := t.watch.groups[r.group], r.phase.phase()
 	if before == flow.Failed && (row.Phase == flow.Processing || row.Phase == flow.Completed) && !s.outbox {
-		s.sums.retries.WithLabelValues(g.label).Inc()
+		s.sums.retries.inc(g.label)
 	}
 	if before != row.Phase {
 		s.ended(g.groupKey, row, r.flags&retried != 0)
@@ -110,10 +110,10 @@ func (t *tail) again(n uint32, row ledger.Row) {
 func (t *tail) gone(n uint32) {
 	s, r := t.source, t.watch.at(n)
 	label, phase := t.watch.groups[r.group].label, r.phase.phase()
-	s.sums.vanished.WithLabelValues(s.name, label).Inc()
+	s.sums.vanished.inc(s.name, label)
 	if !s.outbox && (phase == flow.Processing || phase == flow.Failed) {
 		if r.flags&replaced != 0 {
-			s.sums.retries.WithLabelValues(label).Inc()
+			s.sums.retries.inc(label)
 		} else {
 			s.lost.add(r.print, s.now(), s.lookback)
 		}
@@ -129,17 +129,17 @@ func (s *ledgerSource) ended(key groupKey, row ledger.Row, retried bool) {
 	}
 	switch row.Phase {
 	case flow.Completed:
-		s.sums.completed.WithLabelValues(s.name, key.label).Inc()
+		s.sums.completed.inc(s.name, key.label)
 		if row.RunTimeKnown && row.RunTime >= 0 {
-			s.sums.duration.WithLabelValues(s.name, key.label).Observe(row.RunTime.Seconds())
+			s.sums.duration.observe(row.RunTime.Seconds(), s.name, key.label)
 		}
 	case flow.Failed:
-		s.sums.failed.WithLabelValues(s.name, key.label).Inc()
+		s.sums.failed.inc(s.name, key.label)
 	default:
 		return
 	}
 	if r := key.route; r != nil && r.lockTTL > 0 && !retried && row.RunTimeKnown && row.RunTime >= r.lockTTL {
-		s.sums.longer.WithLabelValues(r.flow, key.label).Inc()
+		s.sums.longer.inc(r.flow, key.label)
 	}
 }
 

@@ -14,20 +14,9 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-func TestRegistriesBesideOneAnother(t *testing.T) {
-	of := func(names ...string) *prometheus.Registry {
-		r := prometheus.NewRegistry()
-		for _, name := range names {
-			c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: "h"}, []string{"of"})
-			c.WithLabelValues(names[0]).Inc()
-			r.MustRegister(c)
-		}
-		return r
-	}
-	got := gather(t, beside{of("b_total", "d_total"), of("a_total", "c_total")})
-	got.want(t, samples{`a_total{of="a_total"}`: 1, `b_total{of="b_total"}`: 1, `c_total{of="a_total"}`: 1, `d_total{of="b_total"}`: 1})
-	shared := gather(t, beside{of("b_total", "d_total"), of("a_total", "d_total")})
-	shared.want(t, samples{`d_total{of="b_total"}`: 1, `d_total{of="a_total"}`: 1})
+// everything is what counts and what is read, for one registry that checks it all.
+func everything(sums *sums, read *snapshots) []prometheus.Collector {
+	return slices.Concat(sums.byType(), sums.rest(), []prometheus.Collector{read})
 }
 
 // samples maps each series, written as in the exposition, to its value; for a

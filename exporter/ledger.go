@@ -197,7 +197,7 @@ func (s *ledgerSource) label(bizType string) groupKey {
 	defer s.mu.Unlock()
 	if known, ok := s.known[key.label]; !ok || (known == nil && key.route != nil) {
 		s.known[key.label] = key.route
-		s.sums.vanished.WithLabelValues(s.name, key.label)
+		s.sums.vanished.start(s.name, key.label)
 		if !s.outbox {
 			s.sums.startType(s.name, key.label, key.route)
 		}

@@ -95,7 +95,7 @@ func newBench(t *testing.T, db *testkit.Database, o benchOptions) *bench {
 		b.source.room.left.Store(int64(o.maxWatched))
 	}
 	b.loop = &loop{name: "orders", kind: kindLedger, source: b.source, timeout: 10 * time.Second, log: logger}
-	b.registry.MustRegister(append(sums.collectors(), &snapshots{descs: descs, loops: []*loop{b.loop}})...)
+	b.registry.MustRegister(everything(sums, &snapshots{descs: descs, loops: []*loop{b.loop}})...)
 	return b
 }
 

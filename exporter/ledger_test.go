@@ -152,7 +152,8 @@ func TestRowsBeforeTheLookbackAreLeftToTheSweep(t *testing.T) {
 	b.Exec(t, `INSERT INTO idempotent_record (biz_type, biz_id, status, create_time, update_time)
 		SELECT 'pay', seq, 2, UTC_TIMESTAMP() - INTERVAL 50 HOUR + INTERVAL seq SECOND, UTC_TIMESTAMP() - INTERVAL 50 HOUR FROM seq_1_to_5000`)
 	b.insert("pay", processing, "young")
-	b.good().want(t, samples{inProgress: 1, rowsRead: 1 + sweepRows, caughtUp: 1})
+	const below = 1 // tells that nobody has committed a row late between the old ones and the young one
+	b.good().want(t, samples{inProgress: 1, rowsRead: 1 + below + sweepRows, caughtUp: 1})
 
 	b.Exec(t, "DELETE FROM idempotent_record WHERE biz_id = 'young'")
 	quiet := newBench(t, b.Database, benchOptions{}) // no row within the lookback: followed from the last one

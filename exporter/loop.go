@@ -59,12 +59,14 @@ type loop struct {
 
 // status is the state of a source after its last poll.
 type status struct {
-	polled  bool // false before the first poll ended: then nothing is known
+	polls   uint64 // that have ended; before the first, nothing is known
 	up      bool
 	metrics []prometheus.Metric
 	took    time.Duration
 	good    time.Time // end of the last successful poll; zero when there was none
 }
+
+func (s status) polled() bool { return s.polls > 0 }
 
 // run polls until ctx ends.
 func (l *loop) run(ctx context.Context) {
@@ -100,14 +102,14 @@ func (l *loop) keep(r result, err error, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.status
-	l.status = status{polled: true, up: err == nil, metrics: r.metrics, took: took, good: before.good}
+	l.status = status{polls: before.polls + 1, up: err == nil, metrics: r.metrics, took: took, good: before.good}
 	if err == nil {
 		l.status.good = time.Now()
 	}
 	switch {
-	case err != nil && (before.up || !before.polled):
+	case err != nil && (before.up || !before.polled()):
 		l.log.Warn("source cannot be read", "source", l.name, "kind", l.kind, "err", err)
-	case err == nil && before.polled && !before.up:
+	case err == nil && before.polled() && !before.up:
 		l.log.Info("source can be read again", "source", l.name, "kind", l.kind)
 	}
 }
@@ -117,6 +119,9 @@ func (l *loop) last() status {
 	defer l.mu.Unlock()
 	return l.status
 }
+
+// changes grows with each change of the status.
+func (l *loop) changes() uint64 { return l.last().polls }
 
 // jitter spreads d by a tenth, so that the polls of many sources do not stay in step.
 func jitter(d time.Duration) time.Duration {
@@ -145,7 +150,7 @@ func (s *snapshots) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, l := range s.loops {
 		st := l.last()
-		if !st.polled {
+		if !st.polled() {
 			continue
 		}
 		up := 0.0

@@ -89,7 +89,7 @@ func TestPollEndsAtItsTimeout(t *testing.T) {
 	}), &bytes.Buffer{})
 	l.timeout = 20 * time.Millisecond
 	l.poll(t.Context())
-	if st := l.last(); !st.polled || st.up || st.took < l.timeout {
+	if st := l.last(); !st.polled() || st.up || st.took < l.timeout {
 		t.Errorf("status is %+v", st)
 	}
 }
@@ -103,7 +103,7 @@ func TestEndOfTheProgramIsNoFailure(t *testing.T) {
 		return result{}, ctx.Err()
 	}), &log)
 	l.run(ctx)
-	if st := l.last(); st.polled || log.Len() > 0 {
+	if st := l.last(); st.polled() || log.Len() > 0 {
 		t.Errorf("status is %+v, log %q", st, log.String())
 	}
 }
@@ -139,7 +139,7 @@ func TestJitterStaysNear(t *testing.T) {
 func TestMetricsAreDescribed(t *testing.T) {
 	sums := newSums()
 	registry := prometheus.NewPedanticRegistry()
-	for _, c := range append(sums.collectors(), &snapshots{descs: newDescs()}) {
+	for _, c := range everything(sums, &snapshots{descs: newDescs()}) {
 		if err := registry.Register(c); err != nil {
 			t.Error(err)
 		}

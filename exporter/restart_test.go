@@ -61,6 +61,14 @@ func (s *serverAt) start() {
 	s.m = m
 }
 
+// takeOver starts the server, which has ended, where another one was.
+func (s *serverAt) takeOver(other *serverAt) {
+	s.t.Helper()
+	s.addr = other.addr
+	s.options.Args[1] = other.options.Args[1] // the port
+	s.start()
+}
+
 // shutDown ends the server in good order.
 func (s *serverAt) shutDown(db *testkit.Database) {
 	s.t.Helper()
@@ -117,6 +125,43 @@ func TestServerThatRestarts(t *testing.T) {
 	s.want(t, samples{inProgress: 1, vanishedPay: 0})
 	b.passes(2 * holeGrace)
 	b.good().want(t, samples{burned: 1})
+}
+
+// The address leads to another server, to which the last row never came.
+func TestPrimaryThatIsSwitched(t *testing.T) {
+	t.Parallel()
+	first, second := newServerAt(t), newServerAt(t)
+	db := first.database()
+	db.Exec(t, "CREATE TABLE idempotent_record "+recordTable)
+	b := newBench(t, db, benchOptions{})
+	b.good()
+	b.insert("pay", processing, "a", "b")
+	b.insert("pay", completed, "c")
+	kept := b.insert("pay", processing, "d")
+	b.insert("pay", completed, "lost")
+	b.good().want(t, totals("pay", 5, 2, 0, 0))
+
+	other := second.database()
+	other.Exec(t, "CREATE TABLE idempotent_record "+recordTable)
+	insert(t, other.DB, "pay", processing, "a", "b")
+	insert(t, other.DB, "pay", completed, "c")
+	insert(t, other.DB, "pay", processing, "d")
+	first.shutDown(db)
+	b.poll().want(t, samples{isUp: 0})
+	second.shutDown(other)
+	second.takeOver(first)
+	testkit.Eventually(t, 20*time.Second, func() bool { return b.DB.Ping() == nil }, "the second server is there")
+	if again := b.insert("pay", processing, "e"); again != kept+1 {
+		t.Fatalf("the next id is %d", again)
+	}
+	b.insert("pay", completed, "lost") // its message comes again
+	b.update("pay", "a", completed, -1, 0)
+	testkit.Eventually(t, 20*time.Second, func() bool { return b.poll()[isUp] == 1 }, "the ledger is read again: %s", b.log)
+	s := b.good()
+	s.want(t, totals("pay", 7, 4, 0, 0)) // the lost run happened twice, and is counted twice
+	s.want(t, samples{inProgress: 3, vanishedPay: 0})
+	b.passes(2 * holeGrace)
+	b.good().want(t, samples{burned: 0})
 }
 
 // A crash may take the last rows with it. Their ids are given out again.

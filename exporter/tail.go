@@ -158,8 +158,13 @@ func (t *tail) take(row ledger.Row, dbNow time.Time) {
 	if len(t.anchors) == 0 && id <= t.top {
 		t.top = 0 // the table was emptied, and ids begin anew
 	}
-	if t.top > 0 && id > t.top+1 {
-		t.gap(t.top+1, id-1, row, dbNow)
+	switch {
+	case t.top > 0 && id > t.top+1:
+		t.gap(t.top+1, id-1, t.top+1 > t.history, row, dbNow)
+	case t.top == 0 && id > t.mark+1:
+		// Whoever inserted into the empty table before may still commit. How many
+		// ids were used up before the table was emptied is not known: none burns.
+		t.gap(t.mark+1, id-1, false, row, dbNow)
 	}
 	t.top, t.mark = max(t.top, id), id
 	t.pattern.add(id)
@@ -174,9 +179,9 @@ func (t *tail) take(row ledger.Row, dbNow time.Time) {
 
 // gap notes the missing ids below a row. Ids are given out in order, so a gap
 // is at least as old as the row above it: one that old at the start needs no
-// second look. Nor do ids that lie between the steps of the only writer.
-func (t *tail) gap(lo, hi uint64, above ledger.Row, dbNow time.Time) {
-	news := lo > t.history
+// second look. Nor do ids that lie between the steps of the only writer. news:
+// they were given out since the start.
+func (t *tail) gap(lo, hi uint64, news bool, above ledger.Row, dbNow time.Time) {
 	if !news && above.Created.State == ledger.StampOK && dbNow.Sub(above.Created.Time) > t.grace() {
 		return
 	}

@@ -50,6 +50,35 @@ func TestLateCommitAmongRowsOfTheStart(t *testing.T) {
 	b.good().want(t, samples{burned: 0}) // but the gap did
 }
 
+// The first rows of a table have none below them that would show a gap.
+func TestLateCommitOfTheFirstRows(t *testing.T) {
+	b := recordBench(t)
+	b.good()
+	for range 2 { // an empty table, and one that was emptied
+		before := b.good()
+		late, lost := b.begin(), b.begin()
+		insert(t, late, "pay", processing, "first")
+		insert(t, lost, "pay", processing, "rolled back")
+		b.insert("pay", completed, "after")
+		b.good()
+		if err := late.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := lost.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		d := grown(before, b.good())
+		if d["idem_records_created_total{biz_type=\"pay\",ledger=\"orders\"}"] != 2 || d[inProgress] != 1 {
+			t.Errorf("a late first row and one above it change %v", d.only("idem_records"))
+		}
+		b.update("pay", "first", completed, -1, 0)
+		b.passes(2 * holeGrace)
+		b.good().want(t, samples{inProgress: 0, burned: 0}) // nobody knows since when it is empty
+		b.Exec(t, "TRUNCATE idempotent_record")
+		b.good()
+	}
+}
+
 func TestGapsBurnAfterTheGrace(t *testing.T) {
 	b := recordBench(t)
 	b.insert("pay", completed, "a")

@@ -25,6 +25,12 @@ import (
 	"idemscope/internal/lockstore"
 )
 
+const (
+	metricsPath = "/metrics"
+	// emptyPath answers nothing: what that takes is the machine's doing.
+	emptyPath = "/empty"
+)
+
 // settings are those of the exporter that is measured.
 type settings struct {
 	MySQL, Database string
@@ -98,9 +104,9 @@ func (c *child) resume() { _ = c.cmd.Process.Signal(syscall.SIGCONT) }
 // counts its observations.
 type samples map[string]float64
 
-// fetch reads /metrics and tells how long that took.
-func (c *child) fetch(ctx context.Context) ([]byte, time.Duration, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+// fetch reads a path and tells how long that took.
+func (c *child) fetch(ctx context.Context, path string) ([]byte, time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -116,7 +122,7 @@ func (c *child) fetch(ctx context.Context) ([]byte, time.Duration, error) {
 
 // scrape reads what /metrics tells.
 func (c *child) scrape(ctx context.Context) (samples, error) {
-	body, _, err := c.fetch(ctx)
+	body, _, err := c.fetch(ctx, metricsPath)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +196,10 @@ func runChild(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Handler: e.Handler(), ReadHeaderTimeout: time.Second}
+	paths := http.NewServeMux()
+	paths.Handle(metricsPath, e.Handler())
+	paths.HandleFunc(emptyPath, func(http.ResponseWriter, *http.Request) {})
+	web := &http.Server{Handler: paths, ReadHeaderTimeout: time.Second}
 	go func() { _ = web.Serve(listener) }()
 	defer web.Close()
 	fmt.Println(listener.Addr())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"idemscope/bench/figure"
 	"idemscope/internal/lab/servers"
 	"idemscope/internal/lockstore"
 )
@@ -71,30 +72,6 @@ func main() {
 	}
 }
 
-// figure is one measured value and its goal.
-type figure struct {
-	name    string
-	value   float64
-	unit    string
-	least   bool // the goal is at least, else at most
-	goal    float64
-	setting string
-}
-
-// print writes the figure and reports whether it misses its goal.
-func (f figure) print() bool {
-	sign, missed := "<=", f.value > f.goal
-	if f.least {
-		sign, missed = ">=", f.value < f.goal
-	}
-	verdict := ""
-	if missed {
-		verdict = " MISSED"
-	}
-	fmt.Printf("figure %s = %.6g %s (goal %s %g; %s)%s\n", f.name, f.value, f.unit, sign, f.goal, f.setting, verdict)
-	return missed
-}
-
 func measure(ctx context.Context, size sizes) (missed bool, err error) {
 	server, err := servers.StartRedis(ctx, servers.RedisOptions{Args: []string{"--enable-debug-command", "local"}})
 	if err != nil {
@@ -122,21 +99,22 @@ func measure(ctx context.Context, size sizes) (missed bool, err error) {
 		return false, err
 	}
 	paced := fmt.Sprintf("%s; keys_per_second %d", setting, rate)
-	missed = figure{"sweep_walked_per_second", turns.walked, "keys/s", false, rate,
-		paced + "; calls of SCAN times COUNT, and PTTL, by INFO commandstats, less the page with which a turn begins"}.print() || missed
-	missed = figure{"sweep_get_p99_ratio", turns.ratio, "", false, 1.10,
-		fmt.Sprintf("%s; median of %d pairs of alternating turns of %s, one client with %d GET/s; median P99 without the sweep %s, with it %s",
-			paced, size.pairs, size.turn, getsPerSecond, turns.without, turns.with)}.print() || missed
+	missed = figure.Print(os.Stdout,
+		figure.Figure{Name: "sweep_walked_per_second", Value: turns.walked, Unit: "keys/s", Goal: figure.AtMost(rate),
+			Setting: paced + "; calls of SCAN times COUNT, and PTTL, by INFO commandstats, less the page with which a turn begins"},
+		figure.Figure{Name: "sweep_get_p99_ratio", Value: turns.ratio, Goal: figure.AtMost(1.10),
+			Setting: fmt.Sprintf("%s; median of %d pairs of alternating turns of %s, one client with %d GET/s; median P99 without the sweep %s, with it %s",
+				paced, size.pairs, size.turn, getsPerSecond, turns.without, turns.with)})
 
 	pass, err := sweepAt(store, fullRate).Run(ctx, func(lockstore.TimedKey) {})
 	if err != nil {
 		return missed, err
 	}
 	full := fmt.Sprintf("%s; keys_per_second %d", setting, fullRate)
-	missed = figure{"sweep_keys_found", float64(pass.Found), "keys", true, float64(size.keys / oursPart), full}.print() || missed
 	least := float64(size.keys) / fullRate
-	missed = figure{"sweep_full_pass", pass.Took.Seconds(), "s", true, least * 0.9, full + "; not faster than its budget"}.print() || missed
-	return missed, nil
+	return figure.Print(os.Stdout,
+		figure.Figure{Name: "sweep_keys_found", Value: float64(pass.Found), Unit: "keys", Goal: figure.AtLeast(float64(size.keys / oursPart)), Setting: full},
+		figure.Figure{Name: "sweep_full_pass", Value: pass.Took.Seconds(), Unit: "s", Goal: figure.AtLeast(least * 0.9), Setting: full + "; not faster than its budget"}) || missed, nil
 }
 
 // fill makes the keys: foreign ones, locks and markers.

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"idemscope/bench/figure"
 )
 
 // getsPerSecond is the pace of the foreground client.
@@ -56,7 +57,7 @@ func takeTurns(ctx context.Context, client *redis.Client, sweep *child, size siz
 	}
 	// A turn begins with a page; the budget is what lies between two of them.
 	between := after - before - float64(size.pairs*pageKeys)
-	return turns{walked: between / swept.Seconds(), ratio: median(ratios), with: median(with), without: median(without)}, nil
+	return turns{walked: between / swept.Seconds(), ratio: figure.Median(ratios), with: figure.Median(with), without: figure.Median(without)}, nil
 }
 
 // besideSweep is foreground while the sweep goes on from where it was stopped.
@@ -81,8 +82,7 @@ func foreground(ctx context.Context, client *redis.Client, turn time.Duration) (
 		}
 		took = append(took, time.Since(start))
 	}
-	slices.Sort(took)
-	return took[len(took)*99/100], nil
+	return figure.Quantile(took, 0.99), nil
 }
 
 var calls = regexp.MustCompile(`cmdstat_(scan|pttl):calls=(\d+)`)
@@ -105,8 +105,4 @@ func walked(ctx context.Context, client *redis.Client) (float64, error) {
 		sum += n
 	}
 	return sum, nil
-}
-
-func median[T time.Duration | float64](values []T) T {
-	return slices.Sorted(slices.Values(values))[len(values)/2]
 }

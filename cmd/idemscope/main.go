@@ -37,7 +37,11 @@ type commands struct {
 	Serve    serveCommand    `cmd:"" help:"Run the exporter and the console."`
 	Lookup   lookupCommand   `cmd:"" help:"Explain one key: broker, Redis and MySQL side by side, with a verdict."`
 	Findings findingsCommand `cmd:"" help:"List the keys with a problem: reads the ledgers once, and judges what is stale, failed or unreadable."`
+	Doctor   doctorCommand   `cmd:"" help:"Examine tables, Redis and queues: is this set-up able to be idempotent?"`
+	Init     initCommand     `cmd:"" help:"Look at a database, a Redis and a broker, and write a first configuration."`
+	Janitor  janitorCommand  `cmd:"" help:"Delete or archive old completed records, in small batches."`
 	Check    configCommand   `cmd:"" name:"config" help:"Work on the configuration."`
+	RabbitMQ rabbitCommand   `cmd:"" name:"rabbitmq" help:"Make a tap, or arm a trace, of a RabbitMQ."`
 	Demo     demoCommand     `cmd:"" help:"Start private servers and traffic, and serve the console on them."`
 	Health   healthCommand   `cmd:"" help:"Ask the running service whether it is alive; for container health checks."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"idemscope/internal/flow"
 	"idemscope/internal/lab"
@@ -39,12 +40,12 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	fmt.Fprintln(o.Out, flow.T("Starting private MariaDB, Redis and RabbitMQ (about ten seconds) ...", "正在启动私有的 MariaDB、Redis 和 RabbitMQ（约十秒）……").In(o.Language))
-	l, err := lab.Start(ctx, lab.Options{Listen: freeAddress(o.Listen), Logger: o.Logger})
+	file := filepath.Join(dir, "idemscope.yaml")
+	l, err := lab.Start(ctx, lab.Options{Listen: freeAddress(o.Listen), Logger: o.Logger, Prepare: makeTap(file)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Stop()) }()
-	file := filepath.Join(dir, "idemscope.yaml")
 	if err := os.WriteFile(file, l.Config(), 0o600); err != nil {
 		return err
 	}
@@ -55,6 +56,21 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	err = Serve(ctx, ServeOptions{Config: file, Logger: o.Logger, Started: func(url string) { welcome(o, l, url, file) }})
 	cancel()
 	return errors.Join(err, <-traffic)
+}
+
+// makeTap makes the tap of the lab's broker, so that it sees the first message.
+func makeTap(file string) func(context.Context, []byte) error {
+	return func(ctx context.Context, text []byte) error {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return err
+		}
+		var said strings.Builder
+		exit, err := Tap(ctx, TapOptions{Config: file, Action: TapApply, MaxAge: time.Hour, MaxBytes: 50_000_000, Language: flow.English, Out: &said})
+		if err == nil && exit != 0 {
+			err = fmt.Errorf("make the tap: %s", said.String())
+		}
+		return err
+	}
 }
 
 // freeAddress returns the wanted address, or one with a free port when it is taken.

@@ -14,6 +14,7 @@ import (
 	"idemscope/internal/config"
 	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
+	"idemscope/janitor"
 )
 
 // generation is everything that one configuration sets up. A reload starts the
@@ -21,6 +22,8 @@ import (
 type generation struct {
 	config *config.Config
 	stores *stores
+	// events follows the taps, and arms traces.
+	events *events
 	// console answers everything; metrics only /metrics.
 	console, metrics http.Handler
 	stop             context.CancelFunc
@@ -30,14 +33,24 @@ type generation struct {
 }
 
 // newGeneration sets up all parts and starts the loops. process holds the
-// metrics that outlive a configuration.
-func newGeneration(c *config.Config, process prometheus.Gatherer, logger *slog.Logger) (*generation, error) {
+// metrics that outlive a configuration, among them those of the janitor.
+func newGeneration(c *config.Config, process prometheus.Gatherer, cleaned *janitor.Metrics, logger *slog.Logger) (*generation, error) {
 	s, err := openStores(c)
 	if err != nil {
 		return nil, err
 	}
 	g := &generation{config: c, stores: s}
+	if g.events, err = newEvents(c, s, logger); err != nil {
+		_ = s.close()
+		return nil, err
+	}
+	followTrail := s.followTrail(c, logger)
 	exported, err := g.rooms(process, logger)
+	if err != nil {
+		_ = s.close()
+		return nil, err
+	}
+	cleaner, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: cleaned, Logger: logger})
 	if err != nil {
 		_ = s.close()
 		return nil, err
@@ -45,6 +58,9 @@ func newGeneration(c *config.Config, process prometheus.Gatherer, logger *slog.L
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stop = cancel
 	g.loops.Go(func() { checkLedgers(ctx, s.ledgers, logger) })
+	g.loops.Go(func() { cleaner.Run(ctx) })
+	g.loops.Go(func() { g.events.run(ctx) })
+	g.loops.Go(func() { followTrail(ctx) })
 	g.loops.Go(func() {
 		if err := exported.Run(ctx); err != nil {
 			logger.Error("exporter stopped", "err", err)
@@ -74,13 +90,20 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 			return s.redis[c.Counters.Redis].Counters(ctx, c.Counters.Prefix)
 		}
 	}
+	examiner, err := s.doctor(c)
+	if err != nil {
+		return nil, err
+	}
+	options.Doctor = examiner.Examine
 	exported, err := exporter.New(options)
 	if err != nil {
 		return nil, err
 	}
-	g.metrics = exported.Handler(process)
+	g.metrics = exported.Handler(process, g.events.registry)
 	g.console, err = console.New(console.Options{
 		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics, Findings: listFindings(c, exported),
+		Traces: g.events.tracing(), Actions: c.Console.Actions,
+		Doctor:   examiner,
 		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
 	})
 	return exported, err

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"idemscope/internal/config"
+	"idemscope/janitor"
 )
 
 // service answers from the current generation and replaces it on demand.
@@ -21,6 +22,8 @@ type service struct {
 	process     *prometheus.Registry
 	succeeded   prometheus.Gauge
 	succeededAt prometheus.Gauge
+	// cleaned are the janitor's metrics, which belong to process, too.
+	cleaned *janitor.Metrics
 
 	// reloading is held for one whole reload; mu only to exchange current.
 	reloading sync.Mutex
@@ -31,18 +34,18 @@ type service struct {
 // newService sets up the first generation.
 func newService(file string, logger *slog.Logger) (*service, error) {
 	s := &service{
-		file: file, logger: logger, process: prometheus.NewRegistry(),
+		file: file, logger: logger, process: prometheus.NewRegistry(), cleaned: janitor.NewMetrics(),
 		succeeded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "idemscope_config_last_reload_successful",
 			Help: "1 if the last reading of the configuration file succeeded, else 0: then the configuration before it is still in force."}),
 		succeededAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: "idemscope_config_last_reload_success_timestamp_seconds",
 			Help: "When the configuration in force was read, by this process's clock."}),
 	}
-	s.process.MustRegister(s.succeeded, s.succeededAt)
+	s.process.MustRegister(s.succeeded, s.succeededAt, s.cleaned)
 	c, err := config.Load(file)
 	if err != nil {
 		return nil, err
 	}
-	if s.current, err = newGeneration(c, s.process, logger); err != nil {
+	if s.current, err = newGeneration(c, s.process, s.cleaned, logger); err != nil {
 		return nil, err
 	}
 	s.succeeded.Set(1)
@@ -87,7 +90,7 @@ func (s *service) prepare() (*generation, error) {
 			return nil, fmt.Errorf("%s: %s: cannot change while the program runs; restart it, or put the old value back", c.At(key), key)
 		}
 	}
-	return newGeneration(c, s.process, s.logger)
+	return newGeneration(c, s.process, s.cleaned, s.logger)
 }
 
 // enter returns the current generation and keeps it open until leave.

@@ -6,11 +6,13 @@ import (
 
 	"idemscope/internal/answer"
 	"idemscope/internal/broker/rabbitmq"
+	"idemscope/internal/broker/rabbitmq/tap"
 	"idemscope/internal/config"
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
+	"idemscope/janitor"
 )
 
 // stores are the configured stores by name. Nothing is connected before the
@@ -20,7 +22,15 @@ type stores struct {
 	ledgers map[string]*ledger.Ledger
 	redis   map[string]*lockstore.Store
 	brokers map[string]*rabbitmq.Broker
-	stops   []func() error
+	// taps are those of the brokers that have one.
+	taps map[string]*tap.Tap
+	// tapped and traced tell the events of the brokers that have a tap or a trace.
+	tapped, traced map[string]dossier.Teller
+	// trail tells the steps that consumers report; nil when it is not set up.
+	trail dossier.Teller
+	// tasks are what the janitor may do.
+	tasks []janitor.Task
+	stops []func() error
 }
 
 // openStores sets up every store of the configuration. Its errors name the
@@ -31,8 +41,11 @@ func openStores(c *config.Config) (*stores, error) {
 		ledgers: map[string]*ledger.Ledger{},
 		redis:   map[string]*lockstore.Store{},
 		brokers: map[string]*rabbitmq.Broker{},
+		taps:    map[string]*tap.Tap{},
+		tapped:  map[string]dossier.Teller{},
+		traced:  map[string]dossier.Teller{},
 	}
-	for _, open := range []func(*config.Config) error{s.openLedgers, s.openRedis, s.openBrokers} {
+	for _, open := range []func(*config.Config) error{s.openLedgers, s.openRedis, s.openBrokers, s.openTaps, s.openTasks} {
 		if err := open(c); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
@@ -61,7 +74,7 @@ func (s *stores) openLedgers(c *config.Config) error {
 		if err != nil {
 			return fmt.Errorf("%s: %s.%w", c.At(path), path, err)
 		}
-		opened, err := ledger.New(ledger.Options{Name: l.Name, Server: servers[l.MySQL], Table: l.Table, Mapping: mapping})
+		opened, err := ledger.New(ledger.Options{Name: l.Name, Server: servers[l.MySQL], Table: l.Table, Mapping: mapping, Archive: l.Archive})
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", c.At(path+".table"), path, err)
 		}
@@ -82,6 +95,9 @@ func (s *stores) openRedis(c *config.Config) error {
 		}
 		s.stops = append(s.stops, store.Close)
 		s.redis[r.Name] = store
+	}
+	if c.Counters != nil && c.Counters.Trail {
+		s.trail = s.redis[c.Counters.Redis].NewTrailScan(c.Counters.Prefix)
 	}
 	return nil
 }
@@ -118,6 +134,9 @@ func (s *stores) desk(c *config.Config) (*answer.Desk, error) {
 		Ledgers:  as[dossier.Records](s.ledgers),
 		Redis:    as[dossier.Keys](s.redis),
 		Brokers:  as[dossier.Queues](s.brokers),
+		Taps:     s.tapped,
+		Traces:   s.traced,
+		Trail:    s.trail,
 		Deadline: c.Console.LookupTimeout,
 	})
 	if err != nil {

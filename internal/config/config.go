@@ -30,6 +30,7 @@ type Config struct {
 	Counters *Counters
 	Console  Console
 	Exporter Exporter
+	Cleanup  Cleanup
 
 	file   string
 	places map[string]place
@@ -51,6 +52,8 @@ type MySQL struct {
 	MaxConnections int
 	// TLS is nil for a plain connection.
 	TLS *TLS
+	// Act is the second user, with which tables are changed; without a name when there is none.
+	Act Account
 }
 
 // RedisMode is how the servers of one Redis work together.
@@ -100,6 +103,9 @@ type Broker struct {
 	Password   Secret
 	// TLS is nil unless the file says more than "https".
 	TLS *TLS
+	// Tap and Trace have no AMQP unless they are configured.
+	Tap   Tap
+	Trace Trace
 }
 
 // Ledger is one idempotency table. What its fields mean together is judged by
@@ -114,6 +120,8 @@ type Ledger struct {
 	BizType string
 	// BizID is the template of a composite biz_id; empty otherwise.
 	BizID string
+	// Archive is the table to which old rows are moved; empty when there is none.
+	Archive string
 	// Columns maps a role to a column; "" or "-" means that the table has none.
 	Columns map[string]string
 	// Status maps a phase to the stored words.
@@ -127,6 +135,8 @@ type Counters struct {
 	// Prefix is all that stands before the contract's key names: the key_prefix
 	// of the Redis, then counters.prefix. It may be empty.
 	Prefix string
+	// Trail: they report their steps there as well.
+	Trail bool
 }
 
 // Console is the look-up page.
@@ -135,6 +145,8 @@ type Console struct {
 	Language flow.Language
 	// LookupTimeout bounds the look-up in each store: 100ms to 30s.
 	LookupTimeout time.Duration
+	// Actions: an operator may change something from the console.
+	Actions bool
 }
 
 // Exporter is the collection of metrics.

@@ -60,7 +60,7 @@ func TestExample(t *testing.T) {
 		addresses db mode master_name sentinel_user sentinel_password key_prefix type management vhost
 		table preset biz_type biz_id columns status biz_types ledger lock marker queue key ttl renewed
 		broker name retry dead_letter id json ack_timeout stale_after on_processing rerun
-		prefix language lookup_timeout interval lookback max_biz_types findings per_second
+		prefix trail archive language lookup_timeout interval lookback max_biz_types findings per_second
 		sweep keys_per_second pause lock_expirations`) {
 		if !strings.Contains(string(data), key+":") {
 			t.Errorf("the example does not show %s", key)

@@ -48,10 +48,12 @@ func (c *Config) Redacted() ([]byte, error) {
 		counters := &group{}
 		counters.text("redis", c.Counters.Redis)
 		counters.text("prefix", strings.TrimPrefix(c.Counters.Prefix, c.keyPrefix(c.Counters.Redis)))
+		counters.add("trail", c.Counters.Trail)
 		doc.part("counters", counters)
 	}
 	doc.part("console", c.Console.redacted())
 	doc.part("exporter", c.Exporter.redacted())
+	doc.part("cleanup", c.Cleanup.redacted())
 	out, err := yaml.MarshalWithOptions(doc.items, yaml.IndentSequence(true))
 	if err != nil {
 		return nil, fmt.Errorf("write the effective configuration: %w", err)
@@ -70,6 +72,7 @@ func (m MySQL) redacted() *group {
 	g.add("replica", m.Replica)
 	g.add("max_connections", m.MaxConnections)
 	g.tls(m.TLS)
+	g.part("act", m.redactedAct())
 	return g
 }
 
@@ -96,6 +99,8 @@ func (b Broker) redacted() *group {
 	g.text("user", b.User)
 	g.text("password", b.Password.String())
 	g.tls(b.TLS)
+	g.part("tap", b.Tap.redacted())
+	g.part("trace", b.Trace.redacted())
 	return g
 }
 
@@ -106,6 +111,7 @@ func (l Ledger) redacted() *group {
 	g.text("preset", l.Preset)
 	g.text("biz_type", l.BizType)
 	g.text("biz_id", l.BizID)
+	g.text("archive", l.Archive)
 	columns, status := &group{}, &group{}
 	for _, role := range slices.Sorted(maps.Keys(l.Columns)) {
 		columns.add(role, literal(l.Columns[role]))
@@ -152,6 +158,7 @@ func (c Console) redacted() *group {
 	}
 	g.text("language", language)
 	g.duration("lookup_timeout", c.LookupTimeout)
+	g.add("actions", c.Actions)
 	return g
 }
 

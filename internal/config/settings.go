@@ -29,6 +29,7 @@ func (r *reader) config(root *section) *Config {
 	c.Counters = root.counters(c)
 	c.Console = root.console()
 	c.Exporter = root.exporter()
+	c.Cleanup = root.cleanup(c)
 	root.close()
 	return c
 }
@@ -118,7 +119,7 @@ func (s *section) counters(c *Config) *Counters {
 	}
 	defer part.close()
 	redis := part.ref("redis", "redis")
-	return &Counters{Redis: redis, Prefix: c.keyPrefix(redis) + part.text("prefix")}
+	return &Counters{Redis: redis, Prefix: c.keyPrefix(redis) + part.text("prefix"), Trail: part.flag("trail")}
 }
 
 // keyPrefix returns the key prefix of the named Redis.
@@ -141,6 +142,7 @@ func (s *section) console() Console {
 	return Console{
 		Language:      flow.Language(language),
 		LookupTimeout: part.duration("lookup_timeout", time.Second, 100*time.Millisecond, 30*time.Second),
+		Actions:       part.flag("actions"),
 	}
 }
 

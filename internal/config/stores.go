@@ -21,6 +21,7 @@ func (s *section) mysql(name string) MySQL {
 		Replica:        s.flag("replica"),
 		MaxConnections: s.whole("max_connections", 4, 1, 50),
 		TLS:            s.tls(),
+		Act:            s.act(),
 	}
 	address, socket := s.value("address"), s.value("socket")
 	switch {
@@ -98,6 +99,7 @@ func (s *section) broker(name string) Broker {
 	if b.Vhost == "" {
 		b.Vhost = "/"
 	}
+	b.Tap, b.Trace = s.tap(&b), s.trace(&b)
 	if b.Management == "" {
 		return b
 	}
@@ -127,6 +129,10 @@ func (s *section) ledger(name string) Ledger {
 		Preset:  s.text("preset"),
 		BizType: s.text("biz_type"),
 		BizID:   s.text("biz_id"),
+		Archive: s.text("archive"),
+	}
+	if v := s.value("archive"); l.Archive != "" && l.Archive == l.Table {
+		s.problemf(v.at, v.path, "is the table of the ledger itself; name the table to which old rows are moved, or remove the key")
 	}
 	if l.BizID != "" {
 		s.template("biz_id", l.BizID)

@@ -18,9 +18,10 @@ type Records interface {
 	Find(ctx context.Context, k flow.Key) ledger.Found
 }
 
-// Keys looks at one exact Redis key.
+// Keys looks at exact Redis keys: closely at one, and at which of some exist.
 type Keys interface {
 	Look(ctx context.Context, key string) lockstore.Entry
+	LookSimilar(ctx context.Context, keys []string) []string
 }
 
 // Queues tells what a broker shows of a flow's queues.
@@ -104,7 +105,9 @@ func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier 
 	d.Tap, d.Trace, d.Trail = <-tap, <-trace, <-trail
 	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
 	if d.mayHaveMoved() {
-		d.Record = <-g.askRecord(ctx, f, k)
+		again := g.askRecord(ctx, f, k)
+		g.lookAround(ctx, &d)
+		d.Record = <-again
 	}
 	d.At = time.Now()
 	d.Took = d.At.Sub(start)

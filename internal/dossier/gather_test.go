@@ -27,6 +27,8 @@ type keys func(ctx context.Context, key string) lockstore.Entry
 
 func (k keys) Look(ctx context.Context, key string) lockstore.Entry { return k(ctx, key) }
 
+func (k keys) LookSimilar(context.Context, []string) []string { return nil }
+
 type queues func(ctx context.Context) broker.Evidence
 
 func (q queues) Evidence(ctx context.Context, _ flow.Queue) broker.Evidence { return q(ctx) }

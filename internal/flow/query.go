@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Reading is what a searched text could mean: keys that it names outright and
@@ -93,25 +94,50 @@ func parseMessage(query string) (map[string]any, bool) {
 func (c *Catalog) byMessage(message map[string]any) []Place {
 	var places []Place
 	for _, f := range c.flows {
-		if f.Queue == nil || f.Queue.IDField == "" {
-			continue
-		}
-		id, ok := field(message, f.Queue.IDField)
-		if !ok {
-			continue
-		}
-		types := f.BizTypes
-		if t, ok := field(message, f.Queue.TypeField); ok {
-			types = nil
-			if f.Rest || slices.Contains(f.BizTypes, t) {
-				types = []string{t}
-			}
-		}
-		for _, t := range types {
-			places = append(places, Place{Flow: f.Name, Key: Key{BizType: t, BizID: id}})
+		for _, k := range f.keysIn(message) {
+			places = append(places, Place{Flow: f.Name, Key: k})
 		}
 	}
 	return places
+}
+
+// keysIn reads a message by the fields that the flow's queue declares. A message
+// without a type could be of each type of the flow.
+func (f Flow) keysIn(message map[string]any) []Key {
+	if f.Queue == nil || f.Queue.IDField == "" {
+		return nil
+	}
+	id, ok := field(message, f.Queue.IDField)
+	if !ok {
+		return nil
+	}
+	types := f.BizTypes
+	if t, ok := field(message, f.Queue.TypeField); ok {
+		types = nil
+		if f.Rest || slices.Contains(f.BizTypes, t) {
+			types = []string{t}
+		}
+	}
+	var keys []Key
+	for _, t := range types {
+		keys = append(keys, Key{BizType: t, BizID: id})
+	}
+	return keys
+}
+
+// KeysIn reads the body of a message of the flow's queue: every key that it could
+// be about, more than one when it does not name its type. There is none in a body
+// that is no JSON object, or in which a field that the queue declares is missing.
+func (f Flow) KeysIn(body []byte) []Key {
+	// A byte that is not UTF-8 would be replaced, and name another id.
+	if !utf8.Valid(body) {
+		return nil
+	}
+	message, ok := parseMessage(string(body))
+	if !ok {
+		return nil
+	}
+	return f.keysIn(message)
 }
 
 // field follows a dotted path through nested objects to a text or a number.

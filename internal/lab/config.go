@@ -13,6 +13,13 @@ import (
 //go:embed config.yaml.tmpl
 var configText string
 
+const (
+	// actUser is the MySQL user with which idemscope deletes old records: the server lets everybody in.
+	actUser = "janitor"
+	// retain lets the cleanup find the oldest day of the history, and never a sample.
+	retain = 9 * 24 * time.Hour
+)
+
 // ledgerText is one ledger of the configuration.
 type ledgerText struct {
 	Name, Table, Preset string
@@ -32,8 +39,16 @@ func ledgers() []ledgerText {
 	}
 }
 
-// Config is the configuration with which idemscope reads this lab, as YAML. It holds the password of a monitoring user
-// that can touch no message, and nothing else that is secret.
+// amqp is the broker's host:port; empty without one.
+func (l *Lab) amqp() string {
+	if l.rabbitmq == nil {
+		return ""
+	}
+	return l.rabbitmq.AMQP
+}
+
+// Config is the configuration with which idemscope reads this lab, as YAML. It holds the passwords of a monitoring user
+// that can touch no message, of the users of tap and trace, and nothing else that is secret.
 func (l *Lab) Config() []byte {
 	t := template.Must(template.New("config").Funcs(template.FuncMap{
 		"quote": strconv.Quote,
@@ -45,6 +60,9 @@ func (l *Lab) Config() []byte {
 		"Listen": l.listen, "MySQL": l.mariadb.Addr, "Redis": l.redisServer.Addr, "Database": database,
 		"MySQLName": mysqlName, "RedisName": redisName, "BrokerName": brokerName, "Vhost": vhost,
 		"Broker": l.rabbit != nil, "Management": l.monitor.management, "User": l.monitor.user, "Password": l.monitor.password,
+		"Tapped": l.tapped(), "TapUser": tapUser, "TapPassword": l.tapPassword, "TraceUser": traceUser, "TracePassword": l.tracePassword,
+		"AMQP":    l.amqp(),
+		"ActUser": actUser, "Retain": retain,
 		"Ledgers": ledgers(), "Flows": l.routes,
 	}); err != nil {
 		panic(fmt.Sprintf("configuration of the lab: %v", err)) // the template is a constant and its values are in memory

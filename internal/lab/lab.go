@@ -30,6 +30,9 @@ type Options struct {
 	Listen string
 	// Logger takes what the lab does and what fails in it. Nil means silence.
 	Logger *slog.Logger
+	// Prepare is called with the configuration when servers and queues are there, before the first message: it makes
+	// the tap. Nil means that there is none, and that the configuration has none.
+	Prepare func(ctx context.Context, config []byte) error
 }
 
 // Lab is the running servers with all that is in them.
@@ -50,6 +53,9 @@ type Lab struct {
 	redis   *redis.Client
 	rabbit  *rabbit // nil without a broker
 	monitor monitor
+	prepare func(ctx context.Context, config []byte) error
+	// tapPassword and tracePassword are those of the users with which idemscope makes its tap and arms its trace.
+	tapPassword, tracePassword string
 	// queues are the work queues by flow; without a broker they are in memory.
 	queues map[string]queue
 
@@ -79,7 +85,7 @@ func start(ctx context.Context, o Options, startRabbitMQ rabbitStarter) (*Lab, e
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Lab{listen: o.Listen, log: o.Logger, truth: newWitness()}
+	l := &Lab{listen: o.Listen, log: o.Logger, prepare: o.Prepare, truth: newWitness()}
 	l.life, l.end = context.WithCancel(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -97,6 +103,11 @@ func (l *Lab) open(ctx context.Context, startRabbitMQ rabbitStarter) error {
 	if err := l.openQueues(); err != nil {
 		return err
 	}
+	if l.tapped() {
+		if err := l.prepare(ctx, l.Config()); err != nil {
+			return fmt.Errorf("prepare: %w", err)
+		}
+	}
 	if err := l.placeSamples(ctx); err != nil {
 		return err
 	}
@@ -107,6 +118,9 @@ func (l *Lab) open(ctx context.Context, startRabbitMQ rabbitStarter) error {
 	l.busy.Go(func() { run.work(l.life) })
 	return l.awaitTotals(ctx)
 }
+
+// tapped: the broker gets a tap.
+func (l *Lab) tapped() bool { return l.prepare != nil && l.rabbit != nil }
 
 // Samples lists the prepared keys.
 func (l *Lab) Samples() []Sample {

@@ -18,6 +18,13 @@ import (
 // deadLetters bounds a dead-letter queue; its oldest messages go first.
 const deadLetters = 10000
 
+// The lab's exchanges. Messages are published to one, and dead-lettered to the other: a tap can be bound to both, as it
+// could not to the default exchange.
+const (
+	publications   = "shop"
+	deadLetterHome = "shop.dlx"
+)
+
 // errBrokerGone says that the broker closed a consumer's channel.
 var errBrokerGone = errors.New("the broker closed the channel")
 
@@ -27,10 +34,12 @@ type rabbit struct {
 	// mu guards channel, which is in confirm mode.
 	mu      sync.Mutex
 	channel *amqp.Channel
+	// through is the exchange that leads to each queue.
+	through map[string]string
 }
 
 func connectRabbit(address string) (*rabbit, error) {
-	r := &rabbit{}
+	r := &rabbit{through: map[string]string{}}
 	var err error
 	if r.publishing, err = dialRabbit(address, "shop publisher"); err != nil {
 		return nil, err
@@ -40,6 +49,11 @@ func connectRabbit(address string) (*rabbit, error) {
 	}
 	if r.channel, err = r.publishing.Channel(); err == nil {
 		err = r.channel.Confirm(false)
+	}
+	for name, kind := range map[string]string{publications: amqp.ExchangeTopic, deadLetterHome: amqp.ExchangeDirect} {
+		if err == nil {
+			err = r.channel.ExchangeDeclare(name, kind, true, false, false, false, nil)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("rabbitmq channel: %w", err), r.close())
@@ -77,14 +91,22 @@ func (r *rabbit) declare(q flow.Queue, delay time.Duration) error {
 	defer r.mu.Unlock()
 	retry := q.Retry[0]
 	for name, args := range map[string]amqp.Table{
-		q.Name:       {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": retry},
-		retry:        {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": q.Name, "x-message-ttl": delay.Milliseconds()},
+		q.Name:       {"x-dead-letter-exchange": deadLetterHome, "x-dead-letter-routing-key": retry},
+		retry:        {"x-dead-letter-exchange": deadLetterHome, "x-dead-letter-routing-key": q.Name, "x-message-ttl": delay.Milliseconds()},
 		q.DeadLetter: {"x-max-length": int64(deadLetters)},
 	} {
 		if _, err := r.channel.QueueDeclare(name, true, false, false, false, args); err != nil {
 			return fmt.Errorf("declare queue %s: %w", name, err)
 		}
+		if err := r.channel.QueueBind(name, name, deadLetterHome, false, nil); err != nil {
+			return fmt.Errorf("bind queue %s: %w", name, err)
+		}
+		r.through[name] = deadLetterHome
 	}
+	if err := r.channel.QueueBind(q.Name, q.Name, publications, false, nil); err != nil {
+		return fmt.Errorf("bind queue %s: %w", q.Name, err)
+	}
+	r.through[q.Name] = publications
 	return nil
 }
 
@@ -95,7 +117,7 @@ func (r *rabbit) publish(ctx context.Context, queue string, m message) error {
 		return err
 	}
 	r.mu.Lock()
-	confirm, err := r.channel.PublishWithDeferredConfirmWithContext(ctx, "", queue, true, false, amqp.Publishing{
+	confirm, err := r.channel.PublishWithDeferredConfirmWithContext(ctx, r.through[queue], queue, true, false, amqp.Publishing{
 		ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: m.BizID, Timestamp: time.Now(), Body: body,
 	})
 	r.mu.Unlock()

@@ -103,6 +103,12 @@ func (l *Lab) openRedis(ctx context.Context) error {
 	return nil
 }
 
+// The users of idemscope's tap and trace.
+const (
+	tapUser   = "tap"
+	traceUser = "trace"
+)
+
 // openRabbitMQ leaves the lab without a broker when there is none to start.
 func (l *Lab) openRabbitMQ(ctx context.Context, startRabbitMQ rabbitStarter) error {
 	var err error
@@ -122,6 +128,19 @@ func (l *Lab) openRabbitMQ(ctx context.Context, startRabbitMQ rabbitStarter) err
 		Permissions: map[string]servers.RabbitMQPermissions{vhost: nothing},
 	}); err != nil {
 		return fmt.Errorf("rabbitmq user: %w", err)
+	}
+	l.tapPassword, l.tracePassword = rand.Text(), rand.Text()
+	for _, user := range []servers.RabbitMQUser{
+		{Name: tapUser, Password: l.tapPassword, Permissions: map[string]servers.RabbitMQPermissions{vhost: {
+			Configure: `^idemscope\.`, Write: `^idemscope\.`, Read: `^(idemscope\..*|shop|shop\.dlx)$`,
+		}}},
+		{Name: traceUser, Password: l.tracePassword, Tags: []string{"administrator"}, Permissions: map[string]servers.RabbitMQPermissions{vhost: {
+			Configure: `^idemscope\.trace$`, Write: `^idemscope\.trace$`, Read: `^(idemscope\.trace|amq\.rabbitmq\.trace)$`,
+		}}},
+	} {
+		if err := l.rabbitmq.CreateUser(ctx, user); err != nil {
+			return fmt.Errorf("rabbitmq user: %w", err)
+		}
 	}
 	l.rabbit, err = connectRabbit(fmt.Sprintf("amqp://%s:%s@%s/", l.rabbitmq.Admin, l.rabbitmq.Password, l.rabbitmq.AMQP))
 	return err

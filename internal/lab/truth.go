@@ -19,6 +19,8 @@ type Tally struct {
 	LockConflict, DedupStatus, DedupRecord, Completed, Failed, Killed uint64
 	// Acquired, Retry, LockLost and Degraded are as in the counters of the instrumentation contract.
 	Acquired, Retry, LockLost, Degraded uint64
+	// FailedAgain is how many of the retries failed as well.
+	FailedAgain uint64
 	// Runs counts completed and failed runs by the bucket field of their run time, such as "ms_le_50".
 	Runs map[string]uint64
 	// MsSum is the run time of those runs together, in milliseconds.
@@ -72,6 +74,7 @@ func (w *witness) ended(e ending) {
 		*t.outcome(e.outcome)++
 		countIf(&t.Acquired, e.acquired)
 		countIf(&t.Retry, e.retry)
+		countIf(&t.FailedAgain, e.retry && e.outcome == runFailed)
 		countIf(&t.LockLost, e.lockLost)
 		countIf(&t.Degraded, e.degraded)
 		if e.ran() {

@@ -25,10 +25,17 @@ type Problem struct {
 	Severity Severity
 	// Code is stable: missing_table, missing_column, optional_column, no_unique_key,
 	// nullable_unique_key, prefix_unique_key, no_lookup_index, no_integer_key,
-	// no_time_column, time_column_type, folds_case, ignores_padding, unreadable.
+	// no_time_column, time_column_type, folds_case, ignores_padding, utf8mb3,
+	// not_transactional, unreadable.
 	Code string
 	// Text names the tables and says what is wrong.
 	Text flow.Text
+	// Wider: there is a unique key over the key columns, and over others as well.
+	// For no_unique_key only.
+	Wider bool
+	// SQL mends the first of the tables; Survey sets it where a statement can.
+	// It is for people: nothing here runs it.
+	SQL string
 }
 
 // Check reads the schema of every shard anew and reports what is wrong with it.
@@ -43,15 +50,23 @@ func (l *Ledger) Check(ctx context.Context) []Problem {
 func (s *Shard) check(ctx context.Context, probe *collations) []problem {
 	sch, err := s.server.readSchema(ctx, s.table)
 	if err != nil {
-		return []problem{{SeverityError, "unreadable", Explain(err)}}
+		return []problem{{severity: SeverityError, code: "unreadable", text: Explain(err)}}
 	}
 	layout := resolve(s.mapping, sch, s.server.zone)
-	if layout.unusable() == nil {
-		if err := layout.checkCollations(ctx, probe); err != nil {
-			layout.report(SeverityError, "unreadable", Explain(err))
-		}
-	}
+	layout.checkDeeper(ctx, probe)
 	return layout.problems
+}
+
+// checkDeeper adds what resolve, which every look-up runs, does not look at.
+func (l *layout) checkDeeper(ctx context.Context, probe *collations) {
+	if l.unusable() != nil {
+		return
+	}
+	if err := l.checkCollations(ctx, probe); err != nil {
+		l.report(SeverityError, "unreadable", Explain(err))
+	}
+	l.checkCharsets()
+	l.checkEngine()
 }
 
 // group makes one Problem of the same fault in several shards.
@@ -73,7 +88,7 @@ func (l *Ledger) group(found [][]problem) []Problem {
 		if len(names) > 1 {
 			where = flow.T("%[1]s and %[2]d more shards", "%[1]s 等 %[3]d 个分表", names[0], len(names)-1, len(names))
 		}
-		out = append(out, Problem{p.severity, p.code, flow.T("%s: %s", "%s：%s", where, p.text)})
+		out = append(out, Problem{Severity: p.severity, Code: p.code, Text: flow.T("%s: %s", "%s：%s", where, p.text), Wider: p.wider})
 	}
 	return out
 }
@@ -116,12 +131,16 @@ func (p *collations) of(ctx context.Context, c *column) (folding, error) {
 	return f, nil
 }
 
-func (l *layout) checkCollations(ctx context.Context, probe *collations) error {
-	columns := l.id
-	if l.bizType != nil {
-		columns = append([]*column{l.bizType}, l.id...)
+// keyColumns are the columns of a whole key, the type first.
+func (l *layout) keyColumns() []*column {
+	if l.bizType == nil {
+		return l.id
 	}
-	for _, c := range columns {
+	return append([]*column{l.bizType}, l.id...)
+}
+
+func (l *layout) checkCollations(ctx context.Context, probe *collations) error {
+	for _, c := range l.keyColumns() {
 		if !c.text() {
 			continue
 		}
@@ -130,16 +149,37 @@ func (l *layout) checkCollations(ctx context.Context, probe *collations) error {
 			return err
 		}
 		if f.letterCase {
-			l.report(SeverityWarning, "folds_case", flow.T(
+			l.reportOn(c, SeverityWarning, "folds_case", flow.T(
 				"column %s (%s) takes upper and lower case for equal: one id can answer for another",
 				"列 %s（%s）不区分大小写：一个 ID 可能代替另一个应答", c.name, c.collation))
 		}
 		// CHAR loses trailing blanks when it is stored, whatever the collation.
 		if f.padding || strings.EqualFold(c.kind, "char") {
-			l.report(SeverityWarning, "ignores_padding", flow.T(
+			l.reportOn(c, SeverityWarning, "ignores_padding", flow.T(
 				"column %s (%s) ignores blanks at the end: one id can answer for another",
 				"列 %s（%s）忽略末尾空格：一个 ID 可能代替另一个应答", c.name, c.collation))
 		}
 	}
 	return nil
+}
+
+// checkCharsets looks for columns that cannot keep every character of UTF-8.
+func (l *layout) checkCharsets() {
+	for _, c := range l.keyColumns() {
+		if c.charset == "utf8" || c.charset == "utf8mb3" {
+			l.reportOn(c, SeverityWarning, "utf8mb3", flow.T(
+				"column %s (%s) keeps characters of three bytes at most: an id with an emoji cannot be written",
+				"列 %s（%s）最多保存三字节字符：含表情符号的 ID 无法写入", c.name, c.charset))
+		}
+	}
+}
+
+// rollsBack has the engines that undo what an aborted transaction wrote.
+var rollsBack = map[string]bool{"innodb": true, "ndbcluster": true, "rocksdb": true, "tokudb": true}
+
+func (l *layout) checkEngine() {
+	if engine := l.schema.engine; engine != "" && !rollsBack[engine] {
+		l.report(SeverityError, "not_transactional", flow.T(
+			"the storage engine %s has no transactions", "存储引擎 %s 不支持事务", engine))
+	}
 }

@@ -53,9 +53,15 @@ const (
 	errNoSuchTable   = 1146
 	errNoSuchIndex   = 1176
 	errMixedCharsets = 1267
+	errMixedThree    = 1270
+	errMixedList     = 1271
 	errWrongValue    = 1525
 	errCannotConvert = 3988
 )
+
+// refusesCharacters has the numbers for characters that a column's character set
+// lacks: one value is compared with it, two, or more.
+var refusesCharacters = []uint16{errMixedCharsets, errMixedThree, errMixedList, errCannotConvert}
 
 var (
 	wrongUser = flow.T("user or password is wrong, or this user may not connect from here", "用户名或密码错误，或不允许该用户从本机连接")
@@ -87,6 +93,8 @@ var numbered = map[uint16]flow.Text{
 	1205: flow.T("waited too long for a lock, perhaps of a running ALTER", "等待锁超时，可能有 ALTER 正在执行"),
 	1226: crowdUser,
 	1267: charset,
+	1270: charset,
+	1271: charset,
 	1317: flow.T("somebody killed the statement", "语句被人为终止"),
 	1698: wrongUser,
 	1792: flow.T("this session is read-only", "当前会话为只读"),

@@ -16,6 +16,9 @@ const maxRows = 20
 // Find looks one key up: every row that MySQL considers equal to it, in every
 // shard. A shard that cannot be read makes the answer Unknown (Error when none
 // can), never Absent. It reads through an index or not at all.
+//
+// Neighbours are looked for at the same time, and the archive afterwards; what
+// goes wrong with either is said there and leaves the rest of the answer alone.
 func (l *Ledger) Find(ctx context.Context, key flow.Key) Found {
 	start := time.Now()
 	f := Found{Observation: flow.Observation{Source: l.source}, Replica: l.server.replica}
@@ -23,13 +26,32 @@ func (l *Ledger) Find(ctx context.Context, key flow.Key) Found {
 		f.State = flow.Absent
 		f.Coverage = []flow.Text{flow.T("this ledger holds only biz_type %s", "该账本只保存 biz_type %s", flow.Visible(constant))}
 	} else {
-		answers := make([]answer, len(l.shards))
-		l.eachShard(func(i int, s *Shard) { answers[i] = s.find(ctx, key) })
-		l.merge(&f, answers)
+		neighbours := l.askNear(ctx, key)
+		l.merge(&f, l.ask(ctx, key))
+		f.Archive = l.findArchived(ctx, key)
+		f.takeNear(<-neighbours, key)
+		l.tellLag(ctx, &f)
 	}
 	f.ReadAt = time.Now()
 	f.Took = f.ReadAt.Sub(start)
 	return f
+}
+
+// ask asks every shard for the key.
+func (l *Ledger) ask(ctx context.Context, key flow.Key) []answer {
+	answers := make([]answer, len(l.shards))
+	l.eachShard(func(i int, s *Shard) { answers[i] = s.find(ctx, key) })
+	return answers
+}
+
+// tellLag adds how far a replica is behind.
+func (l *Ledger) tellLag(ctx context.Context, f *Found) {
+	if !f.Replica || f.State == flow.Error {
+		return
+	}
+	ctx, cancel := share(ctx, 1, 2)
+	defer cancel()
+	f.Lag, f.LagKnown = l.server.lagNow(ctx)
 }
 
 // answer is what one shard says about a key.
@@ -44,7 +66,9 @@ type answer struct {
 	coverage []flow.Text
 	// unknown says what was not looked at; empty when all was.
 	unknown flow.Text
-	err     error
+	// unstorable: the columns' character set cannot hold the id.
+	unstorable bool
+	err        error
 }
 
 func (s *Shard) find(ctx context.Context, key flow.Key) answer {
@@ -72,7 +96,8 @@ func (s *Shard) look(ctx context.Context, l *layout, key flow.Key, a *answer) er
 		switch {
 		case isNumber(err, errWrongValue):
 			// MySQL 8 refuses to compare a date with what is no date: no row can have it.
-		case isNumber(err, errMixedCharsets, errCannotConvert):
+		case isNumber(err, refusesCharacters...):
+			a.unstorable = true
 			a.unknown = flow.T("%s, and MySQL refuses to compare them: an insert of this id fails, or stores other characters",
 				"%s，MySQL 拒绝比较：写入该 ID 会失败，或被存成其他字符", charset)
 		case err != nil:
@@ -158,7 +183,7 @@ func (a *answer) addCommand(s *Shard, l *layout, text string) {
 
 // hasTimestamp reports whether a stamp depends on the session's time zone.
 func (l *layout) hasTimestamp() bool {
-	for _, c := range []*column{l.created, l.updated, l.completed} {
+	for _, c := range []*column{l.created, l.updated, l.completed, l.archived} {
 		if c != nil && c.kind == "timestamp" {
 			return true
 		}
@@ -190,8 +215,7 @@ func (l *Ledger) merge(f *Found, answers []answer) {
 	case len(f.Rows) > 0:
 		f.State = flow.Found
 	case f.Replica:
-		f.State, f.Reason = flow.Unknown, flow.T("no row, but the server is a replica or read-only: what its primary wrote moments ago may be missing",
-			"没有对应的行，但该服务器是从库或只读库：主库刚写入的数据可能还没有到达")
+		f.State, f.Reason = flow.Unknown, replicaMayLack
 	}
 	if len(reasons) > 0 {
 		f.State, f.Reason = flow.Unknown, reasons[0]
@@ -210,9 +234,13 @@ func (l *Ledger) merge(f *Found, answers []answer) {
 	}
 }
 
+var replicaMayLack = flow.T("no row, but the server is a replica or read-only: what its primary wrote moments ago may be missing",
+	"没有对应的行，但该服务器是从库或只读库：主库刚写入的数据可能还没有到达")
+
 func (f *Found) take(a answer) {
 	f.Rows = append(f.Rows, a.rows...)
 	f.TooLong = f.TooLong || a.tooLong
+	f.Unstorable = f.Unstorable || a.unstorable
 	f.Replica = f.Replica || a.readOnly
 	f.ByPresence = f.ByPresence || a.presence
 	if a.now.After(f.DBNow) {

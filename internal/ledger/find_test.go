@@ -231,6 +231,16 @@ func TestCharacterSets(t *testing.T) {
 	}
 }
 
+// A list of the id and what it would be cut to is refused with another number.
+func TestALongIDThatTheCharacterSetLacks(t *testing.T) {
+	db := testkit.MySQL(t)
+	db.Exec(t, "CREATE TABLE short (biz_id VARCHAR(4) CHARACTER SET latin1 PRIMARY KEY, handle_time DATETIME)")
+	l := openLedger(t, openServer(t, db), "short", "consume_log", MappingSpec{BizType: "t"})
+	if f := l.Find(soon(t), flow.Key{BizType: "t", BizID: "中文订单号"}); f.State != flow.Unknown || !strings.Contains(f.Reason.EN, "character set cannot hold this id") {
+		t.Errorf("%s %s", f.State, f.Reason.EN)
+	}
+}
+
 func TestConstantTypeHoldsNoOther(t *testing.T) {
 	db := testkit.MySQL(t)
 	db.Exec(t, consumeLog)

@@ -74,9 +74,9 @@ func (l *layout) resolveUnique() {
 	}
 	switch {
 	case best == nil && wider != nil:
-		l.report(SeverityError, "no_unique_key", flow.T(
+		l.problems = append(l.problems, problem{severity: SeverityError, code: "no_unique_key", wider: true, text: flow.T(
 			"the unique key %s also holds %s: one key may have a row for each of its values",
-			"唯一键 %s 还包含 %s：同一个键的每个取值都可以各有一行", wider.name, strings.Join(wider.without(names), ", ")))
+			"唯一键 %s 还包含 %s：同一个键的每个取值都可以各有一行", wider.name, strings.Join(wider.without(names), ", "))})
 	case best == nil:
 		l.report(SeverityError, "no_unique_key", flow.T(
 			"no unique key over the key columns: nothing in MySQL stops a duplicate", "键列上没有唯一键：MySQL 无法拦住重复"))
@@ -97,14 +97,14 @@ func (l *layout) weaknesses(x *index) (n int) {
 func (l *layout) checkUnique(x *index) {
 	for _, p := range x.parts {
 		if c := l.schema.column(p.column); c != nil && c.nullable {
-			l.report(SeverityError, "nullable_unique_key", flow.T(
+			l.reportOn(c, SeverityError, "nullable_unique_key", flow.T(
 				"column %s of the unique key %s may be NULL, and rows with NULL are never duplicates of one another",
 				"唯一键 %[2]s 的列 %[1]s 可为 NULL，含 NULL 的行之间不算重复", c.name, x.name))
 		}
 		if p.prefix {
-			l.report(SeverityWarning, "prefix_unique_key", flow.T(
+			l.problems = append(l.problems, problem{severity: SeverityWarning, code: "prefix_unique_key", index: x.name, text: flow.T(
 				"the unique key %s holds only the beginning of %s: ids that begin alike refuse each other",
-				"唯一键 %s 只包含 %s 的前缀：开头相同的 ID 会互相拒绝", x.name, p.column))
+				"唯一键 %s 只包含 %s 的前缀：开头相同的 ID 会互相拒绝", x.name, p.column)})
 		}
 	}
 }

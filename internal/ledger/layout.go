@@ -22,6 +22,8 @@ type layout struct {
 	// key is the integer that rows are followed by, through keyIndex; nil when there is none.
 	key      *column
 	keyIndex string
+	// archived says when the row was moved to the archive; nil when no column does.
+	archived *column
 	// lookup is the index through which one key is found; nil when there is none.
 	lookup *index
 	// idAlone: the unique key holds the biz_id without the type, so a row of
@@ -37,6 +39,10 @@ type problem struct {
 	code     string
 	// text does not name the table.
 	text flow.Text
+	// column and index are what it is about; mostly empty.
+	column, index string
+	// wider is that of Problem.
+	wider bool
 }
 
 // Errors for tables that lack what a reading needs. Explain words what is missing.
@@ -68,6 +74,9 @@ func resolve(m Mapping, s *schema, zone *time.Location) *layout {
 	l.bizType, l.status = l.find(roleBizType), l.find(roleStatus)
 	l.created, l.updated, l.completed = l.find(roleCreated), l.find(roleUpdated), l.find(roleCompleted)
 	l.result, l.attempts, l.worker = l.find(roleResult), l.find(roleAttempts), l.find(roleWorker)
+	if c := s.column(archivedColumn); m.archive && c != nil && c.time() {
+		l.archived = c
+	}
 	for _, name := range m.idColumns() {
 		if c := l.need(roleBizID, name); c != nil {
 			l.id = append(l.id, c)
@@ -92,7 +101,12 @@ func (m Mapping) idColumns() []string {
 }
 
 func (l *layout) report(severity Severity, code string, text flow.Text) {
-	l.problems = append(l.problems, problem{severity, code, text})
+	l.problems = append(l.problems, problem{severity: severity, code: code, text: text})
+}
+
+// reportOn is report about one column.
+func (l *layout) reportOn(c *column, severity Severity, code string, text flow.Text) {
+	l.problems = append(l.problems, problem{severity: severity, code: code, text: text, column: c.name})
 }
 
 // find returns the column of a role, or nil when it is not mapped or missing.

@@ -18,9 +18,13 @@ type Ledger struct {
 	server  *Server
 	mapping Mapping
 	shards  []*Shard
+	// archive is nil when the ledger has none.
+	archive *Ledger
+	// known are the types that neighbours are looked for under.
+	known *nearTypes
 }
 
-// Options describe a ledger. All fields are mandatory.
+// Options describe a ledger. All fields but Archive are mandatory.
 type Options struct {
 	// Name is what the configuration calls the ledger.
 	Name   string
@@ -29,6 +33,9 @@ type Options struct {
 	// with ranges for shards ("idempotent_record_{00..63}").
 	Table   string
 	Mapping Mapping
+	// Archive is the table to which old rows are moved, written like Table and
+	// with the same columns; empty when there is none.
+	Archive string
 }
 
 // New checks the options. It reads nothing: the schema is read with the first
@@ -44,11 +51,16 @@ func New(o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger %s: %w", o.Name, err)
 	}
-	l := &Ledger{name: o.Name, server: o.Server, mapping: o.Mapping}
+	l := &Ledger{name: o.Name, server: o.Server, mapping: o.Mapping, known: newNearTypes()}
 	for _, t := range tables {
 		l.shards = append(l.shards, newShard(o.Server, o.Mapping, t))
 	}
 	l.source = sourceOf(o, tables)
+	if o.Archive != "" {
+		if l.archive, err = newArchive(o, tables); err != nil {
+			return nil, fmt.Errorf("ledger %s: archive: %w", o.Name, err)
+		}
+	}
 	return l, nil
 }
 

@@ -46,6 +46,8 @@ type Mapping struct {
 	// optional are roles whose column a preset only supposes.
 	optional []string
 	words    map[string]flow.Phase
+	// archive: the table holds rows that the cleanup moved there.
+	archive bool
 }
 
 // MappingSpec is what a configuration says about a table. Every field may be empty.

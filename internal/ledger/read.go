@@ -22,8 +22,8 @@ type selection struct {
 	dest   []any
 
 	head
-	key, bizType, status, created, updated, completed, result, attempts, worker sql.NullString
-	id                                                                          []sql.NullString
+	key, bizType, status, created, updated, completed, archived, result, attempts, worker sql.NullString
+	id                                                                                    []sql.NullString
 }
 
 // selection makes the list: the key, the status and the times; with extras also
@@ -40,6 +40,7 @@ func (l *layout) selection(extras bool) *selection {
 	s.add(l.created, &s.created)
 	s.add(l.updated, &s.updated)
 	s.add(l.completed, &s.completed)
+	s.add(l.archived, &s.archived)
 	if extras {
 		s.add(l.attempts, &s.attempts)
 		s.add(l.worker, &s.worker)
@@ -72,7 +73,8 @@ func (s *selection) row() Row {
 		Table: l.schema.table.String(), ID: s.key.String, BizType: l.mapping.bizType, BizID: s.bizID(),
 		Status: present, Phase: flow.Completed,
 		Created: l.stamp(l.created, s.created), Updated: l.stamp(l.updated, s.updated), Completed: l.stamp(l.completed, s.completed),
-		Result: optional(s.result), Attempts: optional(s.attempts), Worker: optional(s.worker),
+		Archived: l.stamp(l.archived, s.archived),
+		Result:   optional(s.result), Attempts: optional(s.attempts), Worker: optional(s.worker),
 	}
 	if l.bizType != nil {
 		r.BizType = s.bizType.String

@@ -24,6 +24,9 @@ type Row struct {
 	Phase flow.Phase
 	// Created, Updated and Completed are the mapped time columns.
 	Created, Updated, Completed Stamp
+	// Archived is when the row was moved. Only rows of an archive that has a
+	// column archived_at have it.
+	Archived Stamp
 	// Age is the database's clock minus the last sign of life (Updated, else
 	// Completed, else Created). Valid only when AgeKnown. Negative when the
 	// stamp lies in the database's future.
@@ -88,6 +91,9 @@ type Found struct {
 	// TooLong: the asked biz_id has more characters than Width. Rows then hold
 	// what the id would be cut to, if such a row exists (never Exact).
 	TooLong bool
+	// Unstorable: the character set of the id's columns cannot hold the asked id,
+	// so that an insert fails or stores other characters.
+	Unstorable bool
 	// Replica: the server is a replica or read-only. A row that is missing there
 	// may exist on its primary: the state is then Unknown, never Absent.
 	Replica bool

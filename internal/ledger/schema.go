@@ -25,6 +25,8 @@ type column struct {
 	name string
 	// kind is the data type without its size: varchar, bigint, datetime.
 	kind string
+	// whole is the type as the server spells it, with size and sign: varchar(64).
+	whole string
 	// limit is how many characters (bytes of a binary column) it keeps; 0 when
 	// there is no limit that an id could reach.
 	limit         int
@@ -186,7 +188,7 @@ func (s *Server) readColumns(ctx context.Context, sch *schema) error {
 	q := statement{text: columnsSQL, args: []any{sch.table.database, sch.table.name}}
 	return s.scan(ctx, q, []any{&name, &kind, &whole, &length, &charset, &collation, &nullable, &extra}, func() {
 		c := column{
-			name: name, kind: strings.ToLower(kind), charset: charset.String, collation: collation.String,
+			name: name, kind: strings.ToLower(kind), whole: whole, charset: charset.String, collation: collation.String,
 			nullable: nullable == "YES", autoIncrement: strings.Contains(strings.ToLower(extra), "auto_increment"),
 			unsigned: strings.Contains(strings.ToLower(whole), "unsigned"),
 		}

@@ -22,6 +22,7 @@ type Server struct {
 	replica  bool
 	conns    int
 	db       *sqlx.DB
+	lagged   *lagSample
 }
 
 // ServerOptions describe a server.
@@ -95,7 +96,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 	db.SetConnMaxIdleTime(connIdle)
 	return &Server{
 		name: o.Name, place: cfg.Addr, database: o.Database, zone: o.Zone,
-		replica: o.Replica, conns: o.MaxConns, db: db,
+		replica: o.Replica, conns: o.MaxConns, db: db, lagged: newLagSample(),
 	}, nil
 }
 

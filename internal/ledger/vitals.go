@@ -50,9 +50,20 @@ var lagStatements = map[Dialect][]string{
 // lag is that of the channel that is furthest behind. It is not known while a
 // channel stands still.
 func (s *Server) lag(ctx context.Context, d Dialect) (lag time.Duration, known bool) {
+	seconds, err := s.behind(ctx, d)
+	if err != nil {
+		return 0, false
+	}
+	return worst(seconds)
+}
+
+// behind asks each channel of replication how many seconds it is behind; empty
+// for one that stands still. Without replication there is no channel. The error
+// is that of the last statement: the server refuses it, or knows none.
+func (s *Server) behind(ctx context.Context, d Dialect) (seconds []string, err error) {
 	for _, text := range lagStatements[d] {
-		var seconds []string
-		err := s.query(ctx, statement{text: text}, func(rows *sqlx.Rows) error {
+		seconds = nil
+		err = s.query(ctx, statement{text: text}, func(rows *sqlx.Rows) error {
 			values := map[string]any{}
 			if err := rows.MapScan(values); err != nil {
 				return err
@@ -66,10 +77,10 @@ func (s *Server) lag(ctx context.Context, d Dialect) (lag time.Duration, known b
 			return nil
 		})
 		if err == nil {
-			return worst(seconds)
+			return seconds, nil
 		}
 	}
-	return 0, false
+	return nil, err
 }
 
 // worst is the longest of the lags; it is not known when one of them is not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -13,10 +14,11 @@ import (
 // connection that fails at its first use. The library's pool counts dial errors
 // over its whole life; past its size it answers with the last error
 // until a probe, one each second, gets through. A store would then look down
-// after it has come back, and the probe would outlive Close.
-func (o Options) dialer() func(context.Context, string, string) (net.Conn, error) {
+// after it has come back, and the probe would outlive Close. It counts in dials.
+func (o Options) dialer(dials *atomic.Uint64) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(&redis.Options{DialTimeout: o.Timeout, TLSConfig: o.TLS})
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			// The library takes one wrapping off, which must not be the address.

@@ -7,9 +7,11 @@
 // keys of locks and markers; SSCAN and HMGET on the counters; PING for Ping;
 // SELECT when db is not 0; CLUSTER SLOTS in a cluster; and, on sentinels,
 // SENTINEL GET-MASTER-ADDR-BY-NAME. A sweep needs SCAN, and PTTL on the keys of
-// locks and markers. What is more is asked for and done without when refused:
-// INFO (evictions, and whether a sweep still talks to the same server) and CONFIG
-// GET (whether expirations are published). Expirations need SUBSCRIBE to the
+// locks and markers; the trail XREAD, XRANGE, XREVRANGE and XLEN on its stream. What
+// is more is asked for and done without when refused: INFO (restarts and
+// evictions, and whether a sweep still talks to the same server), TIME (the
+// server's clock) and CONFIG GET (whether expirations are published, and whether
+// a restart keeps keys). Expirations need SUBSCRIBE to the
 // channel __keyevent@DB__:expired.
 //
 // It is not a lock library: it takes no lock, and it runs no command that

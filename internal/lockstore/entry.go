@@ -24,8 +24,8 @@ type Entry struct {
 	NoTTL bool
 	// TTL is what remained when it was read. Valid when found and not NoTTL.
 	TTL time.Duration
-	// Server is what the server says about itself; nil when it does not (INFO
-	// and TIME are refused).
+	// Server is what the server says about itself; nil when it does not (INFO is
+	// refused, say): Coverage then tells why.
 	Server *ServerFacts
 	// Before is the last time this process saw the same key; nil when it never did.
 	Before *Sighting
@@ -34,7 +34,8 @@ type Entry struct {
 	Similar []string
 }
 
-// ServerFacts are what decides how far the absence of a key can be trusted.
+// ServerFacts are what decides how far the absence of a key can be trusted. They
+// are up to two seconds old.
 type ServerFacts struct {
 	// RunID is another one after each start; Role is master or slave.
 	RunID, Role string
@@ -47,7 +48,9 @@ type ServerFacts struct {
 	// Evicted is how many keys it has evicted for want of memory since it started.
 	Evicted uint64
 	// NoneEvictedFor is for how long, back from now, it is known to have evicted
-	// nothing. Equal to Uptime when it never has.
+	// nothing: a process that has just begun to look knows less. Equal to Uptime
+	// when it never has. A count that somebody reset before this process looked
+	// (CONFIG RESETSTAT) cannot be told from one that never rose.
 	NoneEvictedFor time.Duration
 }
 
@@ -59,8 +62,14 @@ type Sighting struct {
 	Value string
 	// Expires is when the key was to expire; zero when it had no TTL.
 	Expires time.Time
-	RunID   string
-	Role    string
+	// RunID and Role are those of the server that answered; empty when it did not tell.
+	RunID string
+	Role  string
+	// Renewed: with this value, an earlier look had seen an earlier expiry.
+	Renewed bool
+	// Earlier is the last look that saw another holder: the key with another
+	// value, or before it was gone for a while. Zero when none did.
+	Earlier time.Time
 }
 
 // MaxValue is how many bytes of a value are read: owner tokens and stored

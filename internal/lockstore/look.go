@@ -27,8 +27,21 @@ type sight struct {
 // Look reads the key with exactly these bytes: its type, the first MaxValue
 // bytes of its value, its full length and its remaining time. It sends read
 // commands only. What goes wrong stands in the entry: Error when the server
-// cannot be asked, Unknown when the key changes its type while it is read.
+// cannot be asked, Unknown when the key changes its type while it is read. What
+// the server says about itself, and what an earlier look saw, comes with it.
 func (s *Store) Look(ctx context.Context, key string) Entry {
+	if s.opts.Mode != ModeCluster {
+		s.askFacts(server{client: s.client}) // arrives while the key is read
+	}
+	e := s.look(ctx, key)
+	if at, known := s.serverOf(ctx, key); known && e.State != flow.Error {
+		s.tellFacts(ctx, at, &e)
+	}
+	s.sightings.note(&e)
+	return e
+}
+
+func (s *Store) look(ctx context.Context, key string) Entry {
 	var saw sight
 	// No transaction: MULTI would cost one more permission and does not pass
 	// every proxy. PTTL comes last, so that a key that vanishes in between is

@@ -151,8 +151,12 @@ func TestLookSendsReadCommandsOnly(t *testing.T) {
 	for _, line := range seen {
 		commands = append(commands, regexp.MustCompile(`\] "([^"]+)"`).FindStringSubmatch(line)[1])
 	}
+	// What the server says about itself is asked on the side; CONFIG GET, which
+	// MONITOR leaves out, with it.
+	aside := []string{"info", "time", "select"}
+	commands = slices.DeleteFunc(commands, func(c string) bool { return slices.Contains(aside, c) })
 	look := []string{"type", "strlen", "getrange", "pttl"}
-	want := slices.Concat([]string{"select"}, look, look, []string{"sscan", "hmget", "ping"})
+	want := slices.Concat(look, look, []string{"sscan", "hmget", "ping"})
 	if !slices.Equal(commands, want) {
 		t.Errorf("the server ran %q, want %q", commands, want)
 	}

@@ -17,6 +17,8 @@ var (
 	grantsForLook     = []string{"+type", "+strlen", "+getrange", "+pttl"}
 	grantsForCounters = []string{"+sscan", "+hmget"}
 	grantsForPing     = []string{"+ping"}
+	grantsForFacts    = []string{"+info", "+time"}
+	grantsForTrail    = []string{"+xread", "+xrange", "+xlen", "+xrevrange"}
 	grantForOtherDB   = []string{"+select"}
 	grantForCluster   = []string{"+cluster|slots"}
 	// On the sentinels. With +sentinel|sentinels +subscribe &+switch-master as

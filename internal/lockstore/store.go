@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -56,6 +57,10 @@ type Options struct {
 type Store struct {
 	opts   Options
 	client redis.UniversalClient
+	// dials is how many connections were made, or tried.
+	dials     *atomic.Uint64
+	facts     *factSheets
+	sightings *sightings
 }
 
 // New checks the options and makes a store. It does no I/O: a server that is
@@ -73,7 +78,11 @@ func New(opts Options) (*Store, error) {
 	// The library writes addresses to standard error on its own; every failure
 	// also comes back as an error, which is where we explain it.
 	logging.Disable()
-	return &Store{opts: opts, client: redis.NewUniversalClient(opts.universal())}, nil
+	dials := new(atomic.Uint64)
+	return &Store{
+		opts: opts, client: redis.NewUniversalClient(opts.universal(dials)), dials: dials,
+		facts: newFactSheets(), sightings: newSightings(maxSightings, maxSightingBytes),
+	}, nil
 }
 
 func (o Options) check() error {
@@ -110,7 +119,7 @@ func (o Options) check() error {
 	return nil
 }
 
-func (o Options) universal() *redis.UniversalOptions {
+func (o Options) universal(dials *atomic.Uint64) *redis.UniversalOptions {
 	return &redis.UniversalOptions{
 		Addrs:            o.Addresses,
 		IsClusterMode:    o.Mode == ModeCluster,
@@ -120,7 +129,7 @@ func (o Options) universal() *redis.UniversalOptions {
 		Password:         o.Password,
 		SentinelUsername: o.SentinelUser,
 		SentinelPassword: o.SentinelPassword,
-		Dialer:           o.dialer(),
+		Dialer:           o.dialer(dials),
 
 		// RESP2 and no identity, so that connecting takes HELLO, AUTH and SELECT
 		// only: nothing that a least-privilege user would have to be granted.
@@ -145,6 +154,7 @@ func (o Options) universal() *redis.UniversalOptions {
 
 // Close ends all connections. The store cannot be used afterwards.
 func (s *Store) Close() error {
+	s.facts.close()
 	if err := s.client.Close(); err != nil {
 		return fmt.Errorf("close redis %s: %w", s.opts.Name, err)
 	}

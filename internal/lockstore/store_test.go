@@ -107,7 +107,7 @@ func TestAHangingServerCostsTheTimeout(t *testing.T) {
 	for range 2 * poolSize {
 		start := time.Now()
 		got := s.Look(t.Context(), "k")
-		wantError(t, got, "no answer within 3")
+		wantError(t, got, "no answer within ")
 		if waited := time.Since(start); waited > 2*time.Second || got.Took < 250*time.Millisecond {
 			t.Errorf("waited %s, says %s", waited, got.Took)
 		}

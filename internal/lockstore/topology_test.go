@@ -241,14 +241,18 @@ func TestSentinelFollowsAFailover(t *testing.T) {
 	}, "the sentinel does not see the replica")
 
 	s := open(t, Options{Addresses: []string{address}, Mode: ModeSentinel, MasterName: "shop"})
-	if got := s.Look(t.Context(), "k"); got.Value != "before" {
-		t.Fatalf("%s %v", got.State, got.Reason)
+	first := facts(t, s, "k")
+	if first.Value != "before" {
+		t.Fatalf("%s %v", first.State, first.Reason)
 	}
 	if err := sentinel.Failover(t.Context(), "shop").Err(); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, 60*time.Second, func() bool { return next.Set(t.Context(), "k", "after", time.Hour).Err() == nil }, "no failover")
 	testkit.Eventually(t, 60*time.Second, func() bool { return s.Look(t.Context(), "k").Value == "after" }, "the store stays with the old master")
+	if now := facts(t, s, "k").Server; now.RunID == first.Server.RunID || now.Role != "master" {
+		t.Errorf("after the failover: %+v", now)
+	}
 }
 
 // runs checks what a command of ours shows.

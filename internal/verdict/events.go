@@ -25,23 +25,35 @@ func last(a *flow.Account, kinds ...flow.EventKind) (flow.Event, bool) {
 func (e evidence) sinceEvent(ev flow.Event) time.Duration { return max(e.At.Sub(ev.At), 0) }
 
 // published is the youngest publication that the tap saw.
-func (e evidence) published() (flow.Event, bool) { return last(e.Tap, flow.Published) }
+func (e evidence) published() (flow.Event, bool) {
+	if !seen(e.Tap) {
+		return flow.Event{}, false
+	}
+	return last(e.Tap, flow.Published)
+}
 
-// givenUp is the dead-lettering of this flow that no publication followed. A
-// message that goes to a retry queue is dead-lettered as well, so with messages
-// in a retry queue none is given up for certain.
+// told is the youngest event that any source tells of the key, whether or not
+// the source can be read at the moment.
+func (e evidence) told() (youngest flow.Event, ok bool) {
+	for _, a := range []*flow.Account{e.Tap, e.Trace, e.Trail} {
+		if a != nil && len(a.Events) > 0 {
+			if ev := a.Events[len(a.Events)-1]; !ok || ev.At.After(youngest.At) {
+				youngest, ok = ev, true
+			}
+		}
+	}
+	return youngest, ok
+}
+
+// givenUp is the dead-lettering of this flow that no publication followed. Of a
+// flow with retry queues it cannot be told: messages on their way to the next
+// attempt are dead-lettered as well.
 func (e evidence) givenUp() (flow.Event, bool) {
-	if !seen(e.Tap) || e.Flow.Queue == nil || e.Flow.Queue.DeadLetter == "" || e.Broker == nil {
+	if !seen(e.Tap) || e.Flow.Queue == nil || e.Flow.Queue.DeadLetter == "" || len(e.Flow.Queue.Retry) > 0 {
 		return flow.Event{}, false
 	}
 	ev, ok := last(e.Tap, flow.Published, flow.DeadLettered)
-	if !ok || ev.Kind != flow.DeadLettered || !e.known(broker.RoleDeadLetter) || e.Broker.Total(broker.RoleDeadLetter) == 0 {
-		return flow.Event{}, false
-	}
-	if len(e.Flow.Queue.Retry) > 0 && (!e.known(broker.RoleRetry) || e.Broker.Total(broker.RoleRetry) > 0) {
-		return flow.Event{}, false
-	}
-	return ev, true
+	return ev, ok && ev.Kind == flow.DeadLettered && e.known(broker.RoleDeadLetter) && e.Broker.Total(broker.RoleDeadLetter) > 0
 }
 
 // known reports that the totals of every queue in the role were read.

@@ -66,8 +66,7 @@ func TestDeadLettered(t *testing.T) {
 	check(t, map[string]expectation{
 		"failed and given up":               {DeadLettered, flow.LayerBroker, scenes(row(flow.Failed, old), messages(0, 0, 1), deadQueue, dead)},
 		"no record and given up":            {DeadLettered, flow.LayerBroker, scenes(messages(0, 0, 1), deadQueue, dead)},
-		"retry queue known to be empty":     {DeadLettered, flow.LayerBroker, scenes(row(flow.Failed, old), messages(3, 0, 1), deadQueue, retryQueue, dead)},
-		"it may wait for a retry":           {FailedUnplaced, flow.LayerBroker, scenes(row(flow.Failed, old), messages(0, 1, 1), deadQueue, retryQueue, dead)},
+		"it may be on its way to a retry":   {FailedUnplaced, flow.LayerBroker, scenes(row(flow.Failed, old), messages(0, 0, 1), deadQueue, retryQueue, dead)},
 		"published again since":             {FailedUnplaced, flow.LayerBroker, scenes(row(flow.Failed, old), messages(0, 0, 1), deadQueue, tap(ev(flow.DeadLettered, time.Hour), ev(flow.Published, time.Minute)))},
 		"the dead letters are empty":        {LostSuspected, flow.LayerBroker, scenes(row(flow.Failed, old), deadQueue, dead)},
 		"the tap cannot be read":            {FailedUnplaced, flow.LayerBroker, scenes(row(flow.Failed, old), messages(0, 0, 1), deadQueue, dead, tapError)},
@@ -94,7 +93,7 @@ func TestRetryScheduled(t *testing.T) {
 	})
 }
 
-func TestWaitingAndLostUnreceived(t *testing.T) {
+func TestWaitingAndLostUnrecorded(t *testing.T) {
 	sent := tap(ev(flow.Published, time.Hour))
 	check(t, map[string]expectation{
 		"published, never received":                {Waiting, flow.LayerNone, scenes(messages(2, 0, 0), sent, trail())},
@@ -107,6 +106,12 @@ func TestWaitingAndLostUnreceived(t *testing.T) {
 		"published and received, nothing anywhere": {LostSuspected, flow.LayerBroker, scenes(sent, trail(ev(flow.Received, time.Minute)))},
 		"published a moment ago":                   {Unknown, flow.LayerBroker, scenes(tap(ev(flow.Published, 3*time.Second)))},
 		"published, queues not read":               {Unknown, flow.LayerBroker, scenes(sent, brokerError)},
+		"received and acked, nothing anywhere":     {LostSuspected, flow.LayerBroker, scenes(trail(ev(flow.Received, time.Minute), ev(flow.Acked, time.Minute)))},
+		"delivered, nothing anywhere":              {LostSuspected, flow.LayerBroker, scenes(trace(ev(flow.Delivered, time.Minute)))},
+		"reported done, and no record":             {LostSuspected, flow.LayerMySQL, scenes(trail(ev(flow.RunBegan, time.Minute), ev(flow.RunDone, time.Minute)))},
+		"reported done a moment ago":               {Unknown, flow.LayerBroker, scenes(trail(ev(flow.RunBegan, 2*time.Second), ev(flow.RunDone, time.Second)))},
+		"received, and no queue is known":          {Unknown, flow.LayerBroker, scenes(noBroker, trail(ev(flow.Received, time.Minute)))},
+		"told by a tap that is down now":           {LostSuspected, flow.LayerBroker, scenes(sent, tapError)},
 		"the tap saw nothing":                      {NeverSeen, flow.LayerNone, scenes(tap())},
 		"published, lock just taken":               {Acquiring, flow.LayerNone, scenes(sent, lock(14*time.Second))},
 	})
@@ -213,5 +218,23 @@ func TestAReplicaThatIsNotBehindIsBelieved(t *testing.T) {
 		"silent, a second":    {Stuck, flow.LayerMySQL, scenes(row(flow.Processing, old), replica, lagging(time.Second))},
 		"silent, two seconds": {Unknown, flow.LayerMySQL, scenes(row(flow.Processing, old), replica, lagging(2*time.Second))},
 		"failed, no lag":      {LostSuspected, flow.LayerBroker, scenes(row(flow.Failed, old), replica, lagging(0))},
+	})
+}
+
+// heldBefore: an earlier look saw the lock with that value, that long ago.
+func heldBefore(value string, ago, left time.Duration) scene {
+	return func(d *dossier.Dossier) {
+		d.Lock.ReadAt = now
+		d.Lock.Before = &lockstore.Sighting{At: now.Add(-ago), Found: true, Value: value, Expires: now.Add(left)}
+	}
+}
+
+func TestALockThatChangedHands(t *testing.T) {
+	check(t, map[string]expectation{
+		"while the record was in processing": {MayHaveRunTwice, flow.LayerRedis, scenes(row(flow.Processing, fresh), lock(13*time.Second), renewed, heldBefore("other", 20*time.Second, 0))},
+		"the record was marked since":        {Running, flow.LayerNone, scenes(row(flow.Processing, 5*time.Second), lock(13*time.Second), renewed, heldBefore("other", 20*time.Second, 0))},
+		"the same holder":                    {Running, flow.LayerNone, scenes(row(flow.Processing, fresh), lock(13*time.Second), renewed, heldBefore("token", 20*time.Second, 0))},
+		"of a record that completed":         {Completed, flow.LayerNone, scenes(row(flow.Completed, fresh), lock(13*time.Second), heldBefore("other", 20*time.Second, 0))},
+		"of a lock that another key may own": {Running, flow.LayerNone, scenes(row(flow.Processing, fresh), lock(13*time.Second), lockShared, heldBefore("other", 20*time.Second, 0))},
 	})
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"strings"
 	"time"
 
 	"idemscope/internal/broker"
@@ -78,8 +79,8 @@ func (e evidence) fresh() bool {
 	return e.is(flow.Processing) && e.row.AgeKnown && e.row.Age <= e.Flow.StaleAfter
 }
 
-// failedToRead reports a layer that the flow has and that gave no answer.
-func failedToRead(r *dossier.RedisEvidence) bool { return r != nil && r.State == flow.Error }
+// failedToRead reports a layer that the flow has and that gave no definite answer.
+func failedToRead(r *dossier.RedisEvidence) bool { return r != nil && !r.Seen() }
 
 // there reports a Redis key that exists, whoever owns it.
 func there(r *dossier.RedisEvidence) bool { return r != nil && r.State == flow.Found }
@@ -113,6 +114,52 @@ func (e evidence) lockForEver() bool {
 func (e evidence) lockTakenAnew() bool {
 	age, known := e.lockAge()
 	return known && e.lockHeld() && e.is(flow.Processing) && e.row.AgeKnown && age+lockMargin < e.row.Age
+}
+
+// lockOutlivedRun: the run has failed, and its lock, no younger than that, was
+// not given back.
+func (e evidence) lockOutlivedRun() bool {
+	age, known := e.lockAge()
+	return e.lockHeld() && e.is(flow.Failed) && known && e.row.AgeKnown && e.row.Age > acquireTime && age+lockMargin >= e.row.Age
+}
+
+// lockTakenInRun: the lock that is there was taken while a completed run went on
+// that had outlived its own.
+func (e evidence) lockTakenInRun() bool {
+	_, outlived := e.unprotected()
+	age, known := e.lockAge()
+	return outlived && known && e.lockHeld() && e.row.AgeKnown && age > e.row.Age+lockMargin && age+lockMargin < e.row.Age+e.row.RunTime
+}
+
+// markerInProgress: the marker's value is the word for a run that goes on.
+func (e evidence) markerInProgress() bool {
+	return ours(e.Marker) && strings.Contains(strings.ToLower(e.Marker.Value), "processing")
+}
+
+// markerSays words what the marker claims.
+func (e evidence) markerSays() flow.Text {
+	if e.markerInProgress() {
+		return flow.T("the marker says that a run goes on", "标记表示正在执行")
+	}
+	return flow.T("the marker says done", "标记表示已完成")
+}
+
+// claimed: the record says not started, but somebody has taken it up.
+func (e evidence) claimed() bool {
+	if !e.is(flow.NotStarted) {
+		return false
+	}
+	return e.row.Worker != nil && *e.row.Worker != "" || e.row.Attempts != nil && *e.row.Attempts != "" && *e.row.Attempts != "0"
+}
+
+// changedHands: since the record's last sign of life, the lock was seen with
+// another holder than now. A retry that takes it anew marks the record.
+func (e evidence) changedHands() bool {
+	if !e.lockHeld() || !e.is(flow.Processing) || !e.row.AgeKnown {
+		return false
+	}
+	seen, ok := e.Lock.EarlierHolder()
+	return ok && e.Lock.ReadAt.Sub(seen)+lockMargin < e.row.Age
 }
 
 // brokerEmpty: every queue of the flow is known to hold nothing.

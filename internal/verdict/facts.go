@@ -54,11 +54,11 @@ func (e evidence) eventFacts() []Fact {
 			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: %v", "%v：%v", name, told)})
 		}
 	}
-	add(e.Tap, flow.T("tap", "消息旁路"), flow.T("published %d times, dead-lettered %d times", "发布 %d 次，进入死信 %d 次",
+	add(e.Tap, flow.T("tap", "旁路采集"), flow.T("published: %d, dead-lettered: %d", "发布 %d 次，进入死信 %d 次",
 		len(e.Tap.Of(flow.Published)), len(e.Tap.Of(flow.DeadLettered))))
-	add(e.Trace, flow.T("trace", "投递跟踪"), flow.T("delivered %d times", "投递 %d 次", len(e.Trace.Of(flow.Delivered))))
+	add(e.Trace, flow.T("trace", "投递跟踪"), flow.T("delivered: %d", "投递 %d 次", len(e.Trace.Of(flow.Delivered))))
 	told := e.runs()
-	add(e.Trail, flow.T("trail", "消费轨迹"), flow.T("received %d times, runs begun %d, done %d, failed %d", "收到 %d 次，开始执行 %d 次，完成 %d 次，失败 %d 次",
+	add(e.Trail, flow.T("trail", "消费轨迹"), flow.T("received: %d, runs begun: %d, done: %d, failed: %d", "收到 %d 次，开始执行 %d 次，完成 %d 次，失败 %d 次",
 		len(e.Trail.Of(flow.Received)), told.begun, told.done, told.failed))
 	return facts
 }

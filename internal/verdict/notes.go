@@ -6,6 +6,7 @@ import (
 	"idemscope/internal/broker"
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
 )
 
 // notes are the smaller truths beside the verdict with the given code.
@@ -24,9 +25,14 @@ func (e evidence) notes(code Code) []Note {
 	add(done && there(e.Lock), "lock_left", flow.T("the lock is still there although the run is over", "执行已结束，但锁仍然存在"))
 	add(code == Completed && len(e.exact) > 1, "more_records", flow.T("this key has %d records; the others are not completed", "该键有 %d 条记录，其余未完成", len(e.exact)))
 	add(code == Running && e.long(), "long", flow.T("it has been running for longer than 99 %% of the runs of its kind (P99: %v)", "执行时间已超过同类执行的 99 %%（P99：%v）", flow.Span(e.P99)))
-	add(code == Running && e.lockTakenAnew(), "renewed", flow.T("the lock was extended while the run goes on", "执行过程中锁被续期"))
+	add(done && there(e.Lock) && e.Lock.Extended(), "lock_renewed", flow.T("the lock is still being extended although the run is over", "执行已结束，但锁仍在被续期"))
+	add(code == Running && (e.lockTakenAnew() || there(e.Lock) && e.Lock.Extended()), "renewed", flow.T("the lock was extended while the run goes on", "执行过程中锁被续期"))
 	add(code == Running && e.is(flow.Processing) && e.Lock != nil && e.Lock.State == flow.Absent, "lock_absent", flow.T(
 		"no lock protects this run: a second delivery would get past Redis to the unique key", "没有锁在保护这次执行：再次投递会越过 Redis 到达唯一键"))
+	add(code == Running && e.lockGoneEarly(), "lock_gone_early", flow.T("the lock is gone before its TTL was over: given back early, deleted, or evicted", "锁在 TTL 结束之前就消失了：被提前释放、删除或淘汰"))
+	add(e.row != nil && e.row.IDFills, "id_fills_column", flow.T("the id fills its column: a longer one may have been cut to it", "该 ID 占满了列宽：更长的 ID 可能被截断成它"))
+	add(code == Stuck && e.lockCouldDecide() && e.Lock.Server == nil, "redis_unverified", flow.T(
+		"whether Redis was restarted or evicted keys meanwhile is not known (it does not answer INFO)", "无法得知 Redis 在此期间是否重启或淘汰过键（它不应答 INFO）"))
 	add(e.is(flow.Failed) && e.lockHeld(), "lock_held", flow.T("a lock is held: a retry is just beginning, or it is refused until the lock expires", "锁被持有：重试刚开始，或在锁过期前都会被拒绝"))
 	add(code == Stuck && e.unacked() > 0, "unacked_could_be_it", flow.T(
 		"messages delivered and not acked yet: %d; this could be among them, and its consumer still at work", "已投递未确认的消息：%d；它可能就在其中，消费者或许仍在工作", e.unacked()))
@@ -43,6 +49,21 @@ func (e evidence) notes(code Code) []Note {
 	notes = append(notes, e.surroundingNotes()...)
 	add(e.Broker != nil && e.Broker.State == flow.Error, "broker_unread", flow.T("the queues could not be read", "未能读取队列"))
 	return notes
+}
+
+// lockGoneEarly: the record was created less than the lock's TTL ago, and there
+// is no lock.
+func (e evidence) lockGoneEarly() bool {
+	if e.Lock == nil || e.Lock.State != flow.Absent || !e.is(flow.Processing) || e.row.Created.State != ledger.StampOK || e.Record.DBNow.IsZero() {
+		return false
+	}
+	return e.Record.DBNow.Sub(e.row.Created.Time)+lockMargin < e.Flow.Lock.TTL
+}
+
+// lockCouldDecide: a silent record is called stuck because a lock that could
+// still live is not there.
+func (e evidence) lockCouldDecide() bool {
+	return e.Lock != nil && e.Lock.State == flow.Absent && e.silent() && e.lockCouldLive()
 }
 
 // redisNotes are what is odd about one Redis key.

@@ -39,7 +39,7 @@ func (e evidence) eventNotes(code Code) []Note {
 		account *flow.Account
 		code    string
 		name    flow.Text
-	}{{e.Tap, "tap_unread", flow.T("the tap", "消息旁路")}, {e.Trace, "trace_unread", flow.T("the trace", "投递跟踪")}, {e.Trail, "trail_unread", flow.T("the trail", "消费轨迹")}} {
+	}{{e.Tap, "tap_unread", flow.T("the tap", "旁路采集")}, {e.Trace, "trace_unread", flow.T("the trace", "投递跟踪")}, {e.Trail, "trail_unread", flow.T("the trail", "消费轨迹")}} {
 		add(a.account != nil && a.account.State == flow.Error, a.code, flow.T("%v could not be read", "未能读取%v", a.name))
 	}
 	return notes

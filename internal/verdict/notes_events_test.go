@@ -80,6 +80,8 @@ func TestNotesOfEventsAndSurroundings(t *testing.T) {
 		"two seconds are none":           {nil, scenes(done, mysqlAhead(2*time.Second, 0))},
 		"Redis's clock is ahead":         {[]string{"redis_clock"}, scenes(done, redisAhead(40*time.Second))},
 		"Redis does not tell its time":   {nil, scenes(done, redis(func(*lockstore.ServerFacts) {}))},
+		"a watchdog was seen at work":    {[]string{"renewed"}, scenes(row(flow.Processing, 3*time.Second), lock(13*time.Second), heldBefore("token", 20*time.Second, 0))},
+		"and goes on after the end":      {[]string{"lock_left", "lock_renewed"}, scenes(done, lock(13*time.Second), heldBefore("token", 20*time.Second, 0))},
 		"neighbours of a completed one":  {[]string{"other_version"}, scenes(done, neighbour(ledger.OtherVersion))},
 		"a trail that covers nothing of": {nil, scenes(done, trail())},
 	}
@@ -101,7 +103,7 @@ func TestFactsOfEventsSaySinceWhen(t *testing.T) {
 	}
 	for _, want := range []string{
 		"tap: nothing of this key since 2026-01-14T02:00:00Z", "trace: no answer within 1 s",
-		"trail: received 1 times, runs begun 1, done 1, failed 0",
+		"trail: received: 1, runs begun: 1, done: 1, failed: 0",
 	} {
 		if !slices.Contains(words, want) {
 			t.Errorf("no fact %q in %q", want, words)

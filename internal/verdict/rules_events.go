@@ -51,18 +51,16 @@ func retryScheduled(e evidence) *Verdict {
 	}
 }
 
-// lostUnreceived: it was published, no consumer received it, and no queue holds it.
-func lostUnreceived(e evidence) *Verdict {
-	sent, ok := e.published()
-	if !ok || !e.noTrace() || !e.brokerEmpty() || !e.olderThanTotals(e.sinceEvent(sent), true) {
+// lostUnrecorded: messages of the key are known to have been there, no record
+// shows a run, and no queue holds one.
+func lostUnrecorded(e evidence) *Verdict {
+	ev, ok := e.told()
+	if !ok || !e.noTrace() || !e.brokerEmpty() || !e.olderThanTotals(e.sinceEvent(ev), true) {
 		return nil
 	}
 	v := &Verdict{
-		Code: LostSuspected, Severity: Critical, Layer: flow.LayerBroker,
-		Sentence: flow.T("Possibly lost: it was published %v ago, but no record shows a run and no queue of the flow holds a message.",
-			"疑似丢失：它在 %v前已发布，但没有记录表明执行过，流程的队列中也没有消息。", flow.Span(e.sinceEvent(sent))),
-		Facts: e.facts(),
-		Next:  []flow.Text{flow.T("Nothing, unless the sender publishes it again.", "不会自行恢复，除非发送方重新发布。")},
+		Code: LostSuspected, Severity: Critical, Layer: flow.LayerBroker, Facts: e.facts(),
+		Next: []flow.Text{flow.T("Nothing, unless the sender publishes it again.", "不会自行恢复，除非发送方重新发布。")},
 		Advice: []flow.Text{
 			flow.T("Find out in the business data whether the effect happened: a consumer that acks before it writes leaves this picture, and so does a record that was deleted.",
 				"在业务数据中确认操作是否生效：先确认（ack）后写入的消费者会留下这样的状态，被删除的记录也会。"),
@@ -71,9 +69,19 @@ func lostUnreceived(e evidence) *Verdict {
 			flow.T("If the effect did not happen, publish it again with the same id.", "若未生效，用相同的 ID 重新发布。"),
 		},
 	}
-	if e.untouchedSince(sent.At) {
+	ago := flow.Span(e.sinceEvent(ev))
+	sent, published := e.published()
+	switch {
+	case e.runs().done > 0:
+		v.Layer = flow.LayerMySQL
+		v.Sentence = flow.T("Possibly lost: consumers report a completed run, but there is no record of it: it was rolled back, or deleted. The last step was %v ago.",
+			"疑似丢失：消费者报告执行已完成，但没有对应的记录：可能已回滚或被删除。最近一步在 %v前。", ago)
+	case published && e.untouchedSince(sent.At):
 		v.Sentence = flow.T("Possibly lost: it was published %v ago, no consumer has received it since, and no queue of the flow holds a message.",
-			"疑似丢失：它在 %v前已发布，此后没有消费者收到它，流程的队列中也没有消息。", flow.Span(e.sinceEvent(sent)))
+			"疑似丢失：它在 %v前已发布，此后没有消费者收到它，流程的队列中也没有消息。", ago)
+	default:
+		v.Sentence = flow.T("Possibly lost: a message of this key was there %v ago, but no record shows a run and no queue of the flow holds a message.",
+			"疑似丢失：该键的消息在 %v前还在，但没有记录表明执行过，流程的队列中也没有消息。", ago)
 	}
 	return v
 }

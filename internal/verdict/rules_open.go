@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"slices"
+
 	"idemscope/internal/broker"
 	"idemscope/internal/flow"
 )
@@ -16,16 +18,27 @@ func stuckOnRedis(e evidence) *Verdict {
 			flow.T("Make sure that no consumer works on it, then delete the lock only if its value is still the one shown here.", "先确认没有消费者在处理它，然后仅当锁的值仍与此处所示一致时才删除。"),
 			flow.T("Set the lock and its TTL in one command: SET key token NX EX seconds.", "用一条命令同时设置锁和 TTL：SET key token NX EX seconds。"),
 		}
+	case e.lockOutlivedRun() && !ours(e.Marker):
+		v.Sentence = flow.T("Stuck: the run failed, but its lock was not given back and refuses every retry.", "卡住：执行失败了，但锁没有释放，会拒绝每次重试。")
+		v.Next = []flow.Text{e.lockExpires()}
+		v.Advice = []flow.Text{
+			flow.T("Delete the lock only if its value is still the one shown here, then let the message come again.", "仅当锁的值仍与此处所示一致时才删除，再让消息重新投递。"),
+			flow.T("The consumer should give back its lock when a run fails.", "消费者在执行失败时应释放锁。"),
+		}
 	case ours(e.Marker) && e.is(flow.Failed):
-		v.Sentence = flow.T("Stuck: the run failed, but its marker is still there and turns away every retry.", "卡住：执行失败了，但标记仍在，会挡掉每次重试。")
+		v.Sentence = flow.T("Stuck: the run failed, but %v and turns away every retry.", "卡住：执行失败了，但%v，会挡掉每次重试。", e.markerSays())
 		v.Next = []flow.Text{e.markerExpires()}
 		v.Advice = []flow.Text{
 			flow.T("Clear the marker, then let the message come again.", "清除标记，再让消息重新投递。"),
 			flow.T("The consumer should delete its marker when a run fails.", "消费者在执行失败时应删除标记。"),
 		}
+		if !e.markerInProgress() {
+			v.Advice = slices.Insert(v.Advice, 0, flow.T("Record and marker contradict each other: find out in the business data whether the effect happened; if it did, do not let it run again.",
+				"记录与标记互相矛盾：请在业务数据中确认操作是否已生效；若已生效，不要再次执行。"))
+		}
 	case ours(e.Marker) && e.notBegun() && !there(e.Lock) && !e.brokerEmpty() && !e.markerYoung():
-		v.Sentence = flow.T("Stuck: the marker says done, but no record shows a run; every delivery is dropped while the marker lives.",
-			"卡住：标记表示已完成，但没有任何记录表明执行过；标记存在期间每次投递都会被丢弃。")
+		v.Sentence = flow.T("Stuck: %v, but no record shows a run; every delivery is dropped while the marker lives.",
+			"卡住：%v，但没有任何记录表明执行过；标记存在期间每次投递都会被丢弃。", e.markerSays())
 		v.Next = []flow.Text{e.markerExpires()}
 		v.Advice = []flow.Text{
 			flow.T("Find out in the business data whether the effect happened.", "在业务数据中确认该操作是否真的生效。"),
@@ -102,8 +115,8 @@ func lostBehindMarker(e evidence) *Verdict {
 	}
 	return &Verdict{
 		Code: LostSuspected, Severity: Critical, Layer: flow.LayerRedis,
-		Sentence: flow.T("Possibly lost: the marker says done, but there is no record and no message left, so nothing proves the effect.",
-			"疑似丢失：标记表示已完成，但没有记录，也没有剩余消息，无法证明操作已生效。"),
+		Sentence: flow.T("Possibly lost: %v, but there is no record and no message left, so nothing proves the effect.",
+			"疑似丢失：%v，但没有记录，也没有剩余消息，无法证明操作已生效。", e.markerSays()),
 		Facts: e.facts(),
 		Next:  []flow.Text{e.markerExpires()},
 		Advice: []flow.Text{
@@ -151,6 +164,16 @@ func failedUnplaced(e evidence) *Verdict {
 		v.Sentence = flow.T("The run failed; the flow names no queue, so where its message is cannot be said.", "执行失败；该流程没有配置队列，无法得知消息在哪里。")
 		v.Advice = []flow.Text{flow.T("Name the queue in flows.%s.queue to see whether a retry waits.", "在 flows.%s.queue 中配置队列，以便查看是否有重试在等待。", e.Flow.Name)}
 		return v
+	}
+	if e.waitingMessages() == 0 {
+		v.Sentence = flow.T("The run failed and no queue holds a message, but a lock is held: a retry may have just begun.", "执行失败，队列中没有消息，但锁被持有：可能刚开始重试。")
+		v.Next = []flow.Text{e.lockExpires()}
+		v.Advice = []flow.Text{flow.T("Look again when the lock has expired.", "待锁过期后再查。")}
+		return v
+	}
+	if !e.couldHold() {
+		v.Next = []flow.Text{nobodyDelivers()}
+		v.Advice = []flow.Text{flow.T("Look for it in the dead-letter queue; mend the cause, then send it again with the same id.", "到死信队列中查找；修复原因后用相同的 ID 重新发送。")}
 	}
 	v.Sentence = flow.T("The run failed; its message may be one of those in the queues (work %d, retry %d, dead letter %d), but which is unknown.",
 		"执行失败；它的消息可能在队列中（工作 %d，重试 %d，死信 %d），但无法得知是哪一条。",
@@ -202,7 +225,17 @@ func maybeWaiting(e evidence) *Verdict {
 		Facts: e.facts(),
 		Next:  []flow.Text{flow.T("If it waits, it is delivered in its turn.", "若在等待，会按顺序投递。")},
 	}
+	if !e.couldHold() {
+		v.Next = []flow.Text{nobodyDelivers()}
+		v.Advice = []flow.Text{flow.T("Look for it in the dead-letter queue.", "到死信队列中查找。")}
+		return v
+	}
 	return e.withoutConsumers(v)
+}
+
+// nobodyDelivers: only dead letters are there.
+func nobodyDelivers() flow.Text {
+	return flow.T("Nothing: a dead letter waits until somebody sends it again.", "不会自行恢复：死信会一直等到有人重新发送。")
 }
 
 // noTrace: the ledger and Redis were read, and neither shows the key.
@@ -212,7 +245,8 @@ func (e evidence) noTrace() bool {
 
 // neverSeen: no trace, and nothing waits.
 func neverSeen(e evidence) *Verdict {
-	if !e.noTrace() || e.Broker != nil && !e.brokerEmpty() {
+	_, told := e.told()
+	if !e.noTrace() || told || e.Broker != nil && !e.brokerEmpty() {
 		return nil
 	}
 	v := &Verdict{
@@ -230,6 +264,25 @@ func neverSeen(e evidence) *Verdict {
 	}
 	if e.is(flow.NotStarted) {
 		v.Sentence = flow.T("Not started: the record says so, and nothing waits in the flow's queues.", "尚未开始：记录如此表明，流程队列中也没有等待的消息。")
+		v.Advice = []flow.Text{flow.T("If it should have started by now, find out who was to send its message.", "若此时本应已开始，请查明应由谁发送它的消息。")}
 	}
 	return v
+}
+
+// claimedNotStarted: somebody took the record up long ago, and it never began.
+func claimedNotStarted(e evidence) *Verdict {
+	if !e.claimed() || !e.row.AgeKnown || e.row.Age <= e.Flow.StaleAfter || e.waitingMessages() > 0 || there(e.Lock) || ours(e.Marker) {
+		return nil
+	}
+	return &Verdict{
+		Code: Stuck, Severity: Critical, Layer: flow.LayerMySQL,
+		Sentence: flow.T("Stuck: the record was taken up but says not started, and nothing has happened to it for %v.",
+			"卡住：记录已被领取但状态为尚未开始，且已 %v 没有任何变化。", flow.Span(e.row.Age)),
+		Facts: e.facts(),
+		Next:  []flow.Text{flow.T("Nothing: no queue of the flow holds a message, and a record that is owned is not picked up again.", "不会自行恢复：流程的队列中没有消息，已被领取的记录不会再次被领取。")},
+		Advice: []flow.Text{
+			flow.T("Find out whether the effect happened.", "查明操作是否已生效。"),
+			flow.T("If it did not: free the record the way the application does, only if it is still as shown here.", "若未生效：仅当记录仍与此处所示一致时，按应用自身的方式释放该记录。"),
+		},
+	}
 }

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"encoding/hex"
+	"slices"
 
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
@@ -25,6 +26,11 @@ func keyAmbiguous(e evidence) *Verdict {
 				"为 ID 列改用按字节比较的排序规则（MariaDB 用 utf8mb4_nopad_bin，MySQL 8 用 utf8mb4_0900_bin），或让 ID 彼此明确不同。"),
 		},
 	}
+	if e.sameIDOtherType() {
+		v.Sentence = flow.T("The same id under another biz_type has the record, and the unique key holds the id alone: this message would be skipped as a duplicate.",
+			"同一 ID 在另一个业务类型下已有记录，而唯一键只包含 ID：这条消息会被当作重复而跳过。")
+		v.Advice[1] = flow.T("Put the biz_type into the unique key.", "将业务类型加入唯一键。")
+	}
 	for _, near := range e.near {
 		v.Facts = append(v.Facts, Fact{flow.LayerMySQL, flow.T("asked %s / %s, stored %s / %s", "查询的是 %s / %s，存储的是 %s / %s",
 			hexOf(e.Key.BizType), hexOf(e.Key.BizID), hexOf(near.BizType), hexOf(near.BizID))})
@@ -36,6 +42,11 @@ func keyAmbiguous(e evidence) *Verdict {
 			"加宽该列，或在发送前缩短 ID；严格 SQL 模式下写入会失败而不是被截断。")
 	}
 	return v
+}
+
+// sameIDOtherType: the row that answers has the very bytes of the id, and another biz_type.
+func (e evidence) sameIDOtherType() bool {
+	return len(e.near) > 0 && !e.Record.TooLong && !slices.ContainsFunc(e.near, func(r ledger.Row) bool { return r.BizID != e.Key.BizID })
 }
 
 // hexOf shows bytes as hexadecimal, cut to what a person compares by eye.
@@ -158,6 +169,17 @@ func mayHaveRunTwice(e evidence) *Verdict {
 			flow.T("Find the first consumer: if it still works, its lock (TTL %v) was too short for this run.", "找到第一个消费者：若它仍在工作，说明锁（TTL %v）对这次执行太短。", flow.Span(e.Flow.Lock.TTL)),
 			flow.T("If consumers extend their locks while they work, declare it: flows.%s.lock.renewed: true.", "若消费者在工作时会续期锁，请声明：flows.%s.lock.renewed: true。", e.Flow.Name),
 		}
+	case e.changedHands():
+		v.Sentence = flow.T("It may have run twice: the lock changed hands while the record was in processing (last sign of life %v ago).",
+			"可能执行了两次：记录处于处理中（最近一次动静在 %v前）期间，锁换了持有者。", flow.Span(e.row.Age))
+		v.Next = []flow.Text{e.lockExpires(), e.secondDelivery()}
+		v.Advice = []flow.Text{flow.T("Find both consumers by the lock's values; if the first one still works, its lock was too short for this run.",
+			"通过锁的值找到两个消费者；若第一个仍在工作，说明锁对这次执行太短。")}
+	case e.lockTakenInRun():
+		age, _ := e.lockAge()
+		v.Sentence = flow.T("It may have run twice: the run outlived its lock, and the lock was taken anew %v ago, before the run was over.",
+			"可能执行了两次：执行时间超过了锁的 TTL，而锁在 %v前、执行结束之前被重新获取。", flow.Span(age))
+		v.Advice = []flow.Text{flow.T("Find the consumer that holds the lock now: it may be running the same work.", "找到现在持有锁的消费者：它可能正在执行同样的工作。")}
 	case e.runs().overlapped:
 		v.Sentence = flow.T("It may have run twice: consumers report that a second run began before the first one had ended.",
 			"可能执行了两次：消费者报告第二次执行在第一次结束之前就开始了。")
@@ -193,6 +215,9 @@ func completed(e evidence) *Verdict {
 	}
 	if e.row.AgeKnown {
 		v.Sentence = flow.T("It ran once and completed %v ago.", "已执行一次，于 %v前完成。", flow.Span(e.row.Age))
+	}
+	if told := e.runs(); told.begun > 1 {
+		v.Sentence = flow.T("It is completed; consumers report %d runs that began, of which one completed.", "已完成；消费者报告有 %d 次执行开始，其中一次完成。", told.begun)
 	}
 	v.Next = []flow.Text{flow.T("Every further delivery is a duplicate, and the record stops it.", "此后的每次投递都是重复，会被记录拦下。")}
 	return v

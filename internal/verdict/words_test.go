@@ -202,7 +202,7 @@ func TestBorders(t *testing.T) {
 		"a completed and an unmapped row":       {Completed, flow.LayerNone, scenes(row(flow.Completed, old), row(flow.Unmapped, old))},
 		"failed on a replica, marker there":     {Unknown, flow.LayerMySQL, scenes(row(flow.Failed, old), marker(time.Hour), replica)},
 		"processing, no time, lock held":        {Running, flow.LayerNone, scenes(row(flow.Processing, 0), rowLike(ageless), lock(9*time.Second))},
-		"processing, no time, lock without TTL": {Stuck, flow.LayerRedis, scenes(row(flow.Processing, 0), rowLike(ageless), lock(0))},
+		"processing, no time, lock without TTL": {Unknown, flow.LayerMySQL, scenes(row(flow.Processing, 0), rowLike(ageless), lock(0))},
 		"processing, zero date, no lock":        {Unreadable, flow.LayerMySQL, scenes(row(flow.Processing, 0), rowLike(zeroDate))},
 		"processing, ambiguous without an age":  {ClockSkew, flow.LayerMySQL, scenes(row(flow.Processing, 0), rowLike(func(r *ledger.Row) { r.AgeKnown = false; r.Updated.State = ledger.StampAmbiguous }))},
 		"a marker that is a hash":               {Unknown, flow.LayerRedis, scenes(marker(time.Hour), func(d *dossier.Dossier) { d.Marker.Foreign = true })},

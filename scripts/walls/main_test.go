@@ -9,15 +9,15 @@ import (
 
 func TestCleanModule(t *testing.T) {
 	got, err := check(module(t, map[string]string{
-		"internal/flow/a.go":               "package flow\n",
-		"internal/ledger/a.go":             "package ledger\n\nimport (\n\t_ \"database/sql\"\n\t_ \"idemscope/internal/flow\"\n)\n",
-		"internal/ledger/a_test.go":        "package ledger\n\nimport _ \"idemscope/internal/testkit\"\n",
-		"internal/testkit/a.go":            "package testkit\n\nimport \"os\"\n\nvar _ = os.Getenv\n",
-		"internal/testkit/helper/main.go":  "package main\n\nimport _ \"idemscope/internal/testkit\"\n",
-		"internal/app/a.go":                "package app\n\nimport _ \"idemscope/internal/flow\"\n",
-		"onlytests/a_test.go":              "package onlytests\n\nimport _ \"idemscope/internal/testkit\"\n",
-		"internal/broker/rabbitmq/a.go":    "package rabbitmq\n\nimport _ \"github.com/rabbitmq/amqp091-go\"\n",
-		"internal/lockstore/getenvlike.go": "package lockstore\n\ntype none struct{}\n\nfunc (none) Getenv() {}\n\nfunc f(os none) { os.Getenv() }\n",
+		"internal/flow/a.go":                "package flow\n",
+		"internal/ledger/a.go":              "package ledger\n\nimport (\n\t_ \"database/sql\"\n\t_ \"idemscope/internal/flow\"\n)\n",
+		"internal/ledger/a_test.go":         "package ledger\n\nimport _ \"idemscope/internal/testkit\"\n",
+		"internal/testkit/a.go":             "package testkit\n\nimport \"os\"\n\nvar _ = os.Getenv\n",
+		"internal/testkit/helper/main.go":   "package main\n\nimport _ \"idemscope/internal/testkit\"\n",
+		"internal/app/a.go":                 "package app\n\nimport _ \"idemscope/internal/flow\"\n",
+		"onlytests/a_test.go":               "package onlytests\n\nimport _ \"idemscope/internal/testkit\"\n",
+		"internal/broker/rabbitmq/tap/a.go": "package tap\n\nimport _ \"github.com/rabbitmq/amqp091-go\"\n",
+		"internal/lockstore/getenvlike.go":  "package lockstore\n\ntype none struct{}\n\nfunc (none) Getenv() {}\n\nfunc f(os none) { os.Getenv() }\n",
 	}))
 	if err != nil || len(got) != 0 {
 		t.Errorf("got %q, %v", got, err)
@@ -40,14 +40,14 @@ func TestBrokenModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := "internal/flow, internal/ledger, internal/lockstore, internal/broker, internal/dossier, internal/verdict, internal/answer"
+	answers := "internal/flow, internal/history, internal/ledger, internal/lockstore, internal/broker, internal/dossier, internal/verdict, internal/timeline, internal/answer, internal/doctor"
 	want := []string{
 		`exporter/a.go:4: import "github.com/redis/go-redis/v9": internal/lockstore alone talks to Redis`,
 		`exporter/a.go:5: import "idemscope/console": exporter imports only ` + answers,
 		`exporter/other.go:5: import "idemscope/web": exporter imports only ` + answers,
 		`internal/flow/b.go:5: os.Getenv: internal/config alone reads the environment`,
 		`internal/lab/servers/a.go:3: import "idemscope/internal/flow": internal/lab/servers imports nothing of this module`,
-		`internal/lockstore/a.go:3: import "idemscope/internal/testkit": internal/lockstore imports only internal/flow`,
+		`internal/lockstore/a.go:3: import "idemscope/internal/testkit": internal/lockstore imports only internal/flow, internal/history`,
 		`internal/verdict/a.go:3: import "database/sql/driver": internal/ledger alone talks to MySQL`,
 		`newroom: unknown room: add it to scripts/walls/rooms.go with what it may import`,
 	}

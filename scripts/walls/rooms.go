@@ -6,37 +6,47 @@ var (
 	stores = with(words, "internal/ledger", "internal/lockstore", "internal/broker")
 	judges = with(stores, "internal/dossier", "internal/verdict", "internal/timeline")
 	answer = with(judges, "internal/answer")
+	// What follows a RabbitMQ over a connection of its own.
+	onRabbit = with(words, "internal/broker", "internal/broker/rabbitmq", "internal/broker/rabbitmq/link")
 )
 
 // rooms lists what each package may import of this module. A name that ends in /* stands for the packages below it
 // that have no entry of their own. A package that is not listed is an error: whoever adds one decides here where it
 // stands.
 var rooms = map[string][]string{
-	"internal/flow":            nil,
-	"internal/history":         {"internal/flow"},
-	"internal/config":          words,
-	"internal/ledger":          words,
-	"internal/lockstore":       words,
-	"internal/broker":          words,
-	"internal/broker/rabbitmq": with(words, "internal/broker"),
-	"internal/dossier":         stores,
-	"internal/verdict":         with(stores, "internal/dossier"), // the evidence that it judges
-	"internal/timeline":        with(stores, "internal/dossier"),
-	"internal/answer":          judges,
-	"web":                      nil,
-	"exporter":                 answer,
-	"console":                  with(answer, "web"),
-	"internal/lab/servers":     nil,
-	"internal/lab":             with(answer, "internal/lab/servers"),
-	"internal/app": with(answer, "internal/config", "internal/broker/rabbitmq",
-		"internal/lab/servers", "internal/lab", "exporter", "console"),
+	"internal/flow":                  nil,
+	"internal/history":               {"internal/flow"},
+	"internal/config":                words,
+	"internal/ledger":                words,
+	"internal/lockstore":             words,
+	"internal/broker":                words,
+	"internal/broker/rabbitmq":       with(words, "internal/broker"),
+	"internal/broker/rabbitmq/link":  words,
+	"internal/broker/rabbitmq/tap":   onRabbit,
+	"internal/broker/rabbitmq/trace": onRabbit,
+	"internal/dossier":               stores,
+	"internal/verdict":               with(stores, "internal/dossier"), // the evidence that it judges
+	"internal/timeline":              with(stores, "internal/dossier"),
+	"internal/answer":                judges,
+	"internal/doctor":                stores,
+	"internal/draft":                 with(stores, "internal/broker/rabbitmq"),
+	"web":                            nil,
+	"exporter":                       with(answer, "internal/doctor"),
+	"console":                        with(answer, "internal/doctor", "web"),
+	"janitor":                        stores,
+	"internal/lab/servers":           nil,
+	"internal/lab":                   with(answer, "internal/lab/servers"),
+	"internal/app": with(answer, "internal/doctor", "internal/draft", "internal/config", "internal/broker/rabbitmq",
+		"internal/broker/rabbitmq/link", "internal/broker/rabbitmq/tap", "internal/broker/rabbitmq/trace", "internal/lab/servers", "internal/lab", "exporter", "console", "janitor"),
 	"cmd/idemscope": with(words, "internal/app"),
 
 	"internal/testkit":   {"internal/lab/servers"},
 	"internal/testkit/*": {"internal/testkit", "internal/lab/servers"},
 	"scripts/walls":      nil,
-	"bench/*":            with(answer, "exporter", "internal/broker/rabbitmq", "internal/lab/servers"),
+	"bench/figure":       nil,
+	"bench/*":            with(answer, "bench/figure", "exporter", "console", "internal/broker/rabbitmq", "internal/lab/servers"),
 	"scripts/mutate":     nil,
+	"internal/scenarios": nil, // tests alone, and tests may import what they like
 }
 
 // guard gives packages from elsewhere to a few rooms alone.
@@ -59,7 +69,7 @@ var guards = []guard{
 	},
 	{
 		imports: []string{"github.com/rabbitmq/amqp091-go"},
-		rooms:   []string{"internal/broker/rabbitmq", "internal/lab", "internal/testkit"},
+		rooms:   []string{"internal/broker/rabbitmq/link", "internal/broker/rabbitmq/tap", "internal/broker/rabbitmq/trace", "internal/lab", "internal/testkit"},
 		why:     "internal/broker/rabbitmq alone talks to RabbitMQ",
 	},
 }

@@ -39,7 +39,7 @@ func (b *Broker) queue(ctx context.Context, named broker.NamedQueue) broker.Queu
 	q := broker.Queue{Name: named.Name, Role: named.Role}
 	var answer answer
 	start := time.Now()
-	err := b.ask(ctx, named.Name, &answer)
+	err := b.askFor(ctx, columns, named.Name, &answer, &answer.Name)
 	q.Observation = flow.Observation{
 		Source:  b.source() + ", queue " + flow.Visible(named.Name),
 		ReadAt:  time.Now(),
@@ -59,15 +59,16 @@ func (b *Broker) queue(ctx context.Context, named broker.NamedQueue) broker.Queu
 	return q
 }
 
-// ask gets one queue. RabbitMQ answers a queue that is missing and a vhost that
+// askFor gets the columns of one queue into answer; named is where the answer
+// has the queue's name. RabbitMQ answers a queue that is missing and a vhost that
 // is missing in the same way; an exchange that every vhost has tells them apart.
-func (b *Broker) ask(ctx context.Context, name string, answer *answer) error {
+func (b *Broker) askFor(ctx context.Context, columns, name string, answer any, named *string) error {
 	if isDots(name) {
 		return errUnnameable
 	}
 	err := b.get(ctx, b.url(columns, "queues", b.opts.Vhost, name), answer)
 	switch {
-	case err == nil && answer.Name != name:
+	case err == nil && *named != name:
 		return errNotRabbitMQ
 	case !isMissing(err):
 		return err

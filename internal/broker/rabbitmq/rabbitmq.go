@@ -4,7 +4,7 @@
 //
 // It is not an AMQP client. It never asks for the messages of a queue, because
 // RabbitMQ's "get" takes them out and puts them back, and it never lists all
-// queues, which costs a large broker seconds.
+// queues with their statistics, which costs a large broker seconds.
 package rabbitmq
 
 import (
@@ -145,6 +145,11 @@ func (b *Broker) get(ctx context.Context, address string, result any) error {
 	if err != nil {
 		return err
 	}
+	return b.do(req, http.StatusOK, result)
+}
+
+// do sends one request, and decodes the answer into result unless that is nil.
+func (b *Broker) do(req *http.Request, want int, result any) error {
 	req.SetBasicAuth(b.opts.User, b.opts.Password)
 	resp, err := b.client.Do(req)
 	if err != nil {
@@ -155,9 +160,9 @@ func (b *Broker) get(ctx context.Context, address string, result any) error {
 	switch {
 	case err != nil:
 		return err
-	case resp.StatusCode != http.StatusOK:
+	case resp.StatusCode != want:
 		return refusal(resp, body)
-	case len(body) > maxBody || json.Unmarshal(body, result) != nil:
+	case result != nil && (len(body) > maxBody || json.Unmarshal(body, result) != nil):
 		return errNotRabbitMQ
 	}
 	return nil

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"idemscope/internal/config"
+	"idemscope/internal/doctor"
+	"idemscope/internal/flow"
+	"idemscope/internal/lockstore"
+)
+
+// DoctorOptions describe one examination from the command line.
+type DoctorOptions struct {
+	// Config is the path of the configuration file. Mandatory.
+	Config string
+	// JSON prints the report as the API gives it.
+	JSON bool
+	// Language of the sentences.
+	Language flow.Language
+	// Out receives the report. Mandatory.
+	Out io.Writer
+}
+
+// Doctor examines the set-up, prints the report, and returns the exit code: 0
+// nothing critical, 1 something is, 3 something could not be told. Errors are
+// usage or configuration: exit code 2.
+func Doctor(ctx context.Context, o DoctorOptions) (exit int, err error) {
+	c, err := config.Load(o.Config)
+	if err != nil {
+		return 0, err
+	}
+	s, err := openStores(c)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	d, err := s.doctor(c)
+	if err != nil {
+		return 0, err
+	}
+	report := d.Examine(ctx)
+	if o.JSON {
+		return report.Exit(), printJSON(o.Out, report.JSON(o.Language))
+	}
+	return report.Exit(), report.WriteText(o.Out, o.Language)
+}
+
+// doctor sets up the examination of all stores.
+func (s *stores) doctor(c *config.Config) (*doctor.Doctor, error) {
+	o := doctor.Options{Flows: s.catalog.Flows(), Ledgers: s.ledgers, Redis: s.redis, Brokers: as[doctor.Broker](s.brokers)}
+	if c.Counters != nil {
+		o.CountersSource = c.Counters.Redis
+		o.Counters = func(ctx context.Context) (lockstore.Counters, error) {
+			return s.redis[c.Counters.Redis].Counters(ctx, c.Counters.Prefix)
+		}
+	}
+	o.Retention = func(ledger string) (keeps time.Duration, ok bool) {
+		for _, t := range c.Cleanup.Tasks {
+			if t.Ledger == ledger && (!ok || t.Retain < keeps) {
+				keeps, ok = t.Retain, true
+			}
+		}
+		return keeps, ok
+	}
+	return doctor.New(o)
+}

@@ -1,0 +1,258 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Account is a user of a server. It is kept as a value: fmt shows what a pointer
+// inside another value points to without asking the methods of a Secret.
+type Account struct {
+	User     string
+	Password Secret
+}
+
+// Cleanup is the work of the janitor.
+type Cleanup struct{ Tasks []CleanupTask }
+
+// CleanupAction is what happens to an old record.
+type CleanupAction string
+
+// The actions.
+const (
+	CleanupDelete  CleanupAction = "delete"
+	CleanupArchive CleanupAction = "archive"
+)
+
+// CleanupTask cleans one ledger.
+type CleanupTask struct {
+	Name string
+	// Ledger names what is cleaned.
+	Ledger string
+	// Retain is for how long after its last change a completed record stays: 1h to 87600h.
+	Retain time.Duration
+	Action CleanupAction
+	// ArchiveTable is set for CleanupArchive only; shards are written as for the ledger.
+	ArchiveTable string
+	// Batch is how many rows one transaction looks at, at most: 100 to 10000.
+	Batch int
+	// Window is when the schedule may run; its zero value means never.
+	Window Window
+	// TimeZone is that of the window.
+	TimeZone *time.Location
+	// Enabled: the service runs the task in its window.
+	Enabled bool
+	// RunTime and Rows end a run; 0 means without such a limit.
+	RunTime time.Duration
+	Rows    int
+	// StopFile is the path of a file that holds the task up as long as it exists; it may be empty.
+	StopFile string
+	Throttle Throttle
+}
+
+// Window is a part of every day, in minutes after midnight. It goes over midnight
+// when To is not above From.
+type Window struct{ From, To int }
+
+// Throttle says when a sweep has to wait.
+type Throttle struct {
+	// Replicas name servers that must keep up.
+	Replicas []string
+	// MaxReplicaLag is 1s to 1h.
+	MaxReplicaLag time.Duration
+	// MaxThreadsRunning and MaxHistoryLength bound what the server does; 0 means no bound.
+	MaxThreadsRunning, MaxHistoryLength int
+}
+
+// act reads the credential of a server with which it may be changed; without a name when there is none.
+func (s *section) act() Account {
+	part := s.section("act")
+	if part == nil {
+		return Account{}
+	}
+	defer part.close()
+	return Account{
+		User:     part.required("user", "name a MySQL user that may do what actions and the janitor need; the user above stays for reading"),
+		Password: part.password(),
+	}
+}
+
+// cleanup reads the tasks of the janitor.
+func (s *section) cleanup(c *Config) (cleanup Cleanup) {
+	part := s.optional("cleanup")
+	defer part.close()
+	tables := map[string]place{}
+	part.named("tasks", func(name string, task *section) {
+		t := task.cleanupTask(name, c)
+		task.judge(t, c, tables)
+		cleanup.Tasks = append(cleanup.Tasks, t)
+	})
+	return cleanup
+}
+
+func (s *section) cleanupTask(name string, c *Config) CleanupTask {
+	t := CleanupTask{
+		Name:     name,
+		Ledger:   s.ref("ledger", "ledgers"),
+		Action:   CleanupAction(s.word("action", "", string(CleanupDelete), string(CleanupArchive))),
+		Batch:    s.whole("batch", 2000, 100, 10000),
+		Window:   s.window("window"),
+		TimeZone: c.TimeZone,
+		Enabled:  s.flag("enabled"),
+		RunTime:  s.duration("run_time", 0, time.Second, 24*time.Hour),
+		Rows:     s.whole("rows", 0, 1, 1<<40),
+		Throttle: s.throttle(),
+	}
+	if v := s.value("action"); t.Action == "" {
+		s.missing(v, "write delete, or archive with archive: {table: NAME}")
+	}
+	if t.Retain = s.duration("retain", 0, time.Hour, 10*year); t.Retain == 0 {
+		s.missing(s.value("retain"), "say for how long completed records stay, such as 168h")
+	}
+	if archive := s.section("archive"); archive != nil {
+		t.ArchiveTable = archive.required("table", "name the table that takes the rows; shards are written as in the ledger")
+		archive.close()
+	}
+	if s.text("time_zone") != "" {
+		t.TimeZone = s.zone("time_zone")
+	}
+	if text := s.text("stop_file"); text != "" {
+		t.StopFile = s.filePath(text)
+	}
+	return t
+}
+
+// judge checks what depends on several keys of a task.
+func (s *section) judge(t CleanupTask, c *Config, tables map[string]place) {
+	archive, window := s.value("archive"), s.value("window")
+	switch {
+	case t.Action == CleanupArchive && t.ArchiveTable == "" && !s.reported(archive.path) && !s.reported(archive.path+".table"):
+		s.problemf(archive.at, s.pathOf("archive"), "is missing; action: archive needs archive: {table: NAME}")
+	case t.Action == CleanupDelete && t.ArchiveTable != "":
+		s.problemf(archive.at, archive.path, "has no effect with action: delete; write action: archive, or remove it")
+	}
+	if t.Enabled && t.Window == (Window{}) && !s.reported(window.path) {
+		s.problemf(window.at, s.pathOf("window"), `is missing; enabled: true needs a window, such as "02:00-05:00"`)
+	}
+	i := slices.IndexFunc(c.Ledgers, func(l Ledger) bool { return l.Name == t.Ledger })
+	if i < 0 {
+		return
+	}
+	v, l := s.value("ledger"), c.Ledgers[i]
+	if l.Preset == "state_machine" || l.Preset == "outbox" {
+		s.problemf(v.at, v.path, "the ledger %q has the preset %s, whose tables are never cleaned; remove the task", l.Name, l.Preset)
+	}
+	if first, twice := tables[l.Name]; twice {
+		s.problemf(v.at, v.path, "the ledger %q already has a task in line %d; keep one of them", l.Name, first.line)
+		return
+	}
+	tables[l.Name] = v.at
+}
+
+func (s *section) throttle() Throttle {
+	part := s.optional("throttle")
+	defer part.close()
+	t := Throttle{
+		MaxReplicaLag:     part.duration("max_replica_lag", 10*time.Second, time.Second, time.Hour),
+		MaxThreadsRunning: part.whole("max_threads_running", 50, 0, 100_000),
+		MaxHistoryLength:  part.whole("max_history_length", 100_000, 0, 1<<40),
+	}
+	for _, it := range part.list("replicas") {
+		if !slices.Contains(s.defined["mysql"], it.text) {
+			part.problemf(it.at, it.path, "the section mysql has no %q; add the replica there, with a user that may ask for its lag", it.text)
+		}
+		t.Replicas = append(t.Replicas, it.text)
+	}
+	return t
+}
+
+var windowShape = regexp.MustCompile(`^(\d\d):(\d\d)-(\d\d):(\d\d)$`)
+
+// window reads a part of the day; its zero value when it is left out or no window.
+func (s *section) window(key string) Window {
+	text := s.text(key)
+	if text == "" {
+		return Window{}
+	}
+	v := s.value(key)
+	w, ok := parseWindow(text)
+	switch {
+	case !ok:
+		s.problemf(v.at, v.path, `%q is no window; write two times of the day in quotes, such as "02:00-05:00" or "23:00-04:00"`, text)
+		return Window{}
+	case w.From == w.To:
+		s.problemf(v.at, v.path, `begins and ends at the same time; write two times, such as "02:00-05:00"`)
+		return Window{}
+	}
+	return w
+}
+
+func parseWindow(text string) (w Window, ok bool) {
+	m := windowShape.FindStringSubmatch(text)
+	if m == nil {
+		return Window{}, false
+	}
+	minutes := func(hour, minute string) int {
+		h, _ := strconv.Atoi(hour)
+		n, _ := strconv.Atoi(minute)
+		if h > 23 || n > 59 {
+			ok = false
+		}
+		return h*60 + n
+	}
+	ok = true
+	w = Window{From: minutes(m[1], m[2]), To: minutes(m[3], m[4])}
+	return w, ok
+}
+
+// String writes the window as the configuration does; empty when there is none.
+func (w Window) String() string {
+	if w == (Window{}) {
+		return ""
+	}
+	return fmt.Sprintf("%02d:%02d-%02d:%02d", w.From/60, w.From%60, w.To/60, w.To%60)
+}
+
+func (c Cleanup) redacted() *group {
+	tasks := &group{}
+	for _, t := range c.Tasks {
+		tasks.part(t.Name, t.redacted())
+	}
+	g := &group{}
+	g.part("tasks", tasks)
+	return g
+}
+
+func (t CleanupTask) redacted() *group {
+	g, archive, throttle := &group{}, &group{}, &group{}
+	g.text("ledger", t.Ledger)
+	g.duration("retain", t.Retain)
+	g.text("action", string(t.Action))
+	archive.text("table", t.ArchiveTable)
+	g.part("archive", archive)
+	g.add("batch", t.Batch)
+	g.text("window", t.Window.String())
+	g.text("time_zone", t.TimeZone.String())
+	g.add("enabled", t.Enabled)
+	g.duration("run_time", t.RunTime)
+	if t.Rows > 0 {
+		g.add("rows", t.Rows)
+	}
+	g.text("stop_file", t.StopFile)
+	throttle.list("replicas", t.Throttle.Replicas)
+	throttle.duration("max_replica_lag", t.Throttle.MaxReplicaLag)
+	throttle.add("max_threads_running", t.Throttle.MaxThreadsRunning)
+	throttle.add("max_history_length", t.Throttle.MaxHistoryLength)
+	g.part("throttle", throttle)
+	return g
+}
+
+func (m MySQL) redactedAct() *group {
+	g := &group{}
+	g.text("user", m.Act.User)
+	g.text("password", m.Act.Password.String())
+	return g
+}

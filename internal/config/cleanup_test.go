@@ -1,0 +1,79 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestACleanupTaskIsReadWhole(t *testing.T) {
+	c := mustParse(t, minimal(`time_zone: Asia/Shanghai
+cleanup:
+  tasks:
+    orders: {ledger: orders, retain: 168h, action: archive, archive: {table: old}, batch: 500, window: "23:30-04:00", enabled: true,
+      run_time: 2h, rows: 1000, stop_file: stop, throttle: {replicas: [main], max_replica_lag: 3s, max_threads_running: 0, max_history_length: 7}}
+`), nil)
+	want := CleanupTask{
+		Name: "orders", Ledger: "orders", Retain: 168 * time.Hour, Action: CleanupArchive, ArchiveTable: "old", Batch: 500,
+		Window: Window{From: 23*60 + 30, To: 4 * 60}, TimeZone: c.TimeZone, Enabled: true, RunTime: 2 * time.Hour, Rows: 1000, StopFile: "stop",
+		Throttle: Throttle{Replicas: []string{"main"}, MaxReplicaLag: 3 * time.Second, MaxHistoryLength: 7},
+	}
+	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	wantSame(t, c)
+}
+
+func TestACleanupTaskHasSafeDefaults(t *testing.T) {
+	c := mustParse(t, minimal("cleanup: {tasks: {orders: {ledger: orders, retain: 1h, action: delete}}}"), nil)
+	want := CleanupTask{
+		Name: "orders", Ledger: "orders", Retain: time.Hour, Action: CleanupDelete, Batch: 2000, TimeZone: time.UTC,
+		Throttle: Throttle{MaxReplicaLag: 10 * time.Second, MaxThreadsRunning: 50, MaxHistoryLength: 100_000},
+	}
+	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	wantSame(t, c)
+	if c := mustParse(t, minimal(""), nil); len(c.Cleanup.Tasks) != 0 || c.MySQL[0].Act != (Account{}) {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestTheSecondCredentialIsReadAndMasked(t *testing.T) {
+	c := mustParse(t, strings.Replace(minimal(""), "user: idemscope}", `user: idemscope, act: {user: cleaner, password: "${P}"}}`, 1), map[string]string{"P": marker})
+	if a := c.MySQL[0].Act; a.User != "cleaner" || a.Password.Reveal() != marker {
+		t.Fatalf("%+v", c.MySQL[0].Act)
+	}
+	for way, text := range printed(t, c.MySQL) {
+		if strings.Contains(text, marker) {
+			t.Errorf("through %s: %s", way, text)
+		}
+	}
+	redacted, err := c.Redacted()
+	if err != nil || strings.Contains(string(redacted), marker) || !strings.Contains(string(redacted), "user: cleaner") {
+		t.Errorf("%v\n%s", err, redacted)
+	}
+	wantSame(t, c)
+}
+
+// The commented section of the example is a configuration, too.
+func TestTheCleanupOfTheExampleCanBeUncommented(t *testing.T) {
+	data, err := readFile("../../examples/idemscope.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, tail, ok := strings.Cut(string(data), "# cleanup:\n")
+	if !ok {
+		t.Fatal("the example has no section cleanup")
+	}
+	text := head + "cleanup:\n" + strings.ReplaceAll("\n"+tail, "\n# ", "\n")
+	text = strings.NewReplacer("# act:", "act:", "#   user: idemscope_act", "  user: idemscope_act", "#   password: ${MYSQL_ACT_PASSWORD}", "  password: ${MYSQL_ACT_PASSWORD}").Replace(text)
+	c, err := Parse("example.yaml", []byte(text), func(string) (string, bool) { return "x", true }, noFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Cleanup.Tasks) != 1 || c.Cleanup.Tasks[0].Rows != 10_000_000 || c.MySQL[0].Act.User == "" {
+		t.Errorf("%+v %+v", c.Cleanup, c.MySQL[0].Act)
+	}
+}

@@ -1,0 +1,209 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// SweepTable is one table of a ledger that may be cleaned, with the table into
+// which its rows are archived, if any. All its methods only read.
+type SweepTable struct {
+	shard *Shard
+	// archive is nil when rows are deleted for good.
+	archive *table
+}
+
+// SweepTables prepares the tables of the ledger for cleaning, one for each
+// shard. archive names the table for the rows, with as many shards as the ledger
+// has; empty means that rows are deleted. Error: ErrNeverCleaned, or an archive
+// that cannot be one, worded for the configuration.
+func (l *Ledger) SweepTables(archive string) ([]*SweepTable, error) {
+	if l.mapping.preset == "state_machine" || l.mapping.Outbox() {
+		return nil, ErrNeverCleaned
+	}
+	tables := make([]*SweepTable, len(l.shards))
+	for i, s := range l.shards {
+		tables[i] = &SweepTable{shard: s}
+	}
+	if archive == "" {
+		return tables, nil
+	}
+	archives, err := parseTables(archive, l.server.database)
+	if err != nil {
+		return nil, err
+	}
+	if len(archives) != len(tables) {
+		return nil, fmt.Errorf("table: %q stands for %d tables, but the ledger has %d; each needs its own, because they may use the same ids", archive, len(archives), len(tables))
+	}
+	for i := range archives {
+		for _, s := range l.shards {
+			if strings.EqualFold(s.table.String(), archives[i].String()) {
+				return nil, fmt.Errorf("table: %s is a table of the ledger itself; name another one", archives[i])
+			}
+		}
+		tables[i].archive = &archives[i]
+	}
+	return tables, nil
+}
+
+// Name is "database.table".
+func (t *SweepTable) Name() string { return t.shard.Name() }
+
+// Archive is "database.table", empty when rows are deleted for good.
+func (t *SweepTable) Archive() string {
+	if t.archive == nil {
+		return ""
+	}
+	return t.archive.String()
+}
+
+// Server is what the configuration calls the server.
+func (t *SweepTable) Server() string { return t.shard.server.name }
+
+// Range is the ids above After, up to and with To.
+type Range struct{ After, To uint64 }
+
+// Bounds are where in a table a cleanup looks.
+type Bounds struct {
+	// First and Top are the lowest and the highest id; 0 in an empty table.
+	First, Top uint64
+	// Last is the highest id to visit, below Top: the row with the highest id
+	// never goes, because some servers would give its id out again. Below First
+	// when there is nothing to visit.
+	Last uint64
+}
+
+// Bounds finds where rows were created before the cutoff, by a binary search as
+// far as ids rise with time. Error: ErrNoTail, or what Explain words.
+func (t *SweepTable) Bounds(ctx context.Context, cutoff time.Time) (b Bounds, err error) {
+	err = t.shard.tail(ctx, "find the old rows of", func(l *layout) error {
+		if b.First, err = t.shard.edge(ctx, l, "ASC"); err != nil {
+			return err
+		}
+		if b.Top, err = t.shard.edge(ctx, l, "DESC"); err != nil || b.Top == 0 {
+			return err
+		}
+		b.Last = b.Top - 1
+		if l.created == nil {
+			return nil
+		}
+		since, err := t.shard.bisect(ctx, l, cutoff)
+		b.Last = min(b.Last, max(since, 1)-1)
+		return err
+	})
+	return b, err
+}
+
+// Tally is how many rows of each kind there are.
+type Tally map[Kind]int64
+
+// Add adds the rows of other.
+func (t Tally) Add(other Tally) {
+	for kind, n := range other {
+		t[kind] += n
+	}
+}
+
+// Total is the number of all rows.
+func (t Tally) Total() (n int64) {
+	for _, rows := range t {
+		n += rows
+	}
+	return n
+}
+
+// Count tells the kinds of the next rows in within, at most limit of them (1 to
+// MaxBatch), and which ids those were. seen.To is within.To when no row is left.
+// Error: ErrNoTail, or what Explain words.
+func (t *SweepTable) Count(ctx context.Context, within Range, limit int, cutoff time.Time) (tally Tally, seen Range, err error) {
+	limit = min(max(limit, 1), MaxBatch)
+	err = t.shard.tail(ctx, "count the rows of", func(l *layout) error {
+		p, err := l.nextPart(ctx, t.shard.server, within, limit)
+		if err != nil {
+			return err
+		}
+		seen = Range{After: within.After, To: p.to}
+		tally, err = rule{l, cutoff}.tally(ctx, t.shard.server, seen, p.now)
+		return err
+	})
+	return tally, seen, err
+}
+
+// scanner runs one reading statement: a Server, or the session of a sweep.
+type scanner interface {
+	scan(ctx context.Context, q statement, dest []any, each func()) error
+}
+
+// nextPart is what must be known before a few rows are touched.
+type nextPart struct {
+	// to is the id of the last of them.
+	to uint64
+	// top is the highest id of the table.
+	top      uint64
+	readOnly bool
+	now      time.Time
+}
+
+// nextPart finds the end of the next limit rows. Counting rows, not ids, keeps a
+// batch small behind ranges in which most ids are gone.
+func (l *layout) nextPart(ctx context.Context, on scanner, within Range, limit int) (p nextPart, err error) {
+	key, from := quote(l.key.name), fmt.Sprintf("%s FORCE INDEX (%s)", l.schema.table.quoted(), quote(l.keyIndex))
+	q := statement{
+		text: fmt.Sprintf("SELECT %s, (SELECT MAX(%[2]s) FROM %[3]s), (SELECT %[2]s FROM %[3]s WHERE %[2]s > ? AND %[2]s <= ? ORDER BY %[2]s LIMIT 1 OFFSET %[4]d)",
+			headSQL, key, from, limit-1),
+		args: []any{within.After, within.To},
+	}
+	var h head
+	var top, to sql.NullString
+	if err := on.scan(ctx, q, append(h.dest(), &top, &to), func() {}); err != nil {
+		return p, err
+	}
+	p = nextPart{to: within.To, top: parseID(top.String), readOnly: h.isReadOnly(), now: h.now()}
+	if to.Valid {
+		p.to = parseID(to.String)
+	}
+	return p, nil
+}
+
+// tally tells the kinds of the rows in a range.
+func (r rule) tally(ctx context.Context, on scanner, in Range, now time.Time) (Tally, error) {
+	var args []any
+	key := quote(r.layout.key.name)
+	q := fmt.Sprintf("SELECT %s AS kind, COUNT(*) FROM %s FORCE INDEX (%s) WHERE %s > ? AND %s <= ? GROUP BY kind",
+		r.kind(now, bind(&args)), r.layout.schema.table.quoted(), quote(r.layout.keyIndex), key, key)
+	tally := Tally{}
+	var kind string
+	var n int64
+	err := on.scan(ctx, statement{text: q, args: append(args, in.After, in.To)}, []any{&kind, &n}, func() { tally[Kind(kind)] = n })
+	return tally, err
+}
+
+// SQL is what a sweep will run, batch by batch, to be read by people; ID stands
+// for the ids that a batch has found. Error: ErrNoTail, or what Explain words.
+func (t *SweepTable) SQL(ctx context.Context, in Range, cutoff time.Time) (statements []string, err error) {
+	err = t.shard.tail(ctx, "write the statements for", func(l *layout) error {
+		r := rule{l, cutoff}
+		if t.archive == nil {
+			statements = []string{r.deleteSQL(in, false, literal)}
+			return nil
+		}
+		columns, err := describe(ctx, t.shard.server, t.shard.table)
+		statements = []string{r.lockSQL(in, literal), moveSQL(l, *t.archive, stored(columns), "ID, ..."), r.deleteIDsSQL("ID, ...", literal)}
+		return err
+	})
+	return statements, err
+}
+
+// deleteSQL deletes the candidates of a range. Where the binary log keeps
+// statements, every server must delete in the same order.
+func (r rule) deleteSQL(in Range, ordered bool, put writer) string {
+	key := quote(r.layout.key.name)
+	q := fmt.Sprintf("DELETE FROM %s WHERE %s > %d AND %s <= %d AND %s", r.layout.schema.table.quoted(), key, in.After, key, in.To, r.candidate(put))
+	if ordered {
+		q += " ORDER BY " + key
+	}
+	return q
+}
