@@ -48,7 +48,7 @@ var demoProblems = []string{
 	"ledger settlements: folds_case ignores_padding",
 	"mysql main: mysql_rights_wide",
 	"queue rabbit/order.paid.dlq: dead_letters_unattended",
-	"redis main: redis_no_replica redis_not_persistent redis_rights_wide",
+	"redis main: redis_no_replica redis_rights_wide",
 	"flow legacy: refuse_loses",
 	"flow payments: refuse_loses",
 	"flow reports: refuse_loses",

@@ -93,7 +93,10 @@ func (p *Plan) writeKey(w *page, part string, f plannedFlow, u *use) {
 	w.line(3, "key: %s", quoted(u.Template))
 	if seen.TTL > 0 {
 		w.note(3, flow.T("a guess, so not in force: the longest remaining time seen was %s; write what the consumer sets", "推测，因此未生效：看到的最长剩余时间为 %s；请填写消费者设置的值", flow.Span(seen.TTL)))
-		w.note(3, ttlMatters)
+		if !w.ttlTold {
+			w.ttlTold = true
+			w.note(3, ttlMatters)
+		}
 		w.suggest(3, "ttl: %s", duration(roundedUp(seen.TTL)))
 	}
 	switch {

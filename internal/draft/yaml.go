@@ -50,6 +50,8 @@ type page struct {
 	off bool
 	// offered: the queues that a flow could take are listed already.
 	offered bool
+	// ttlTold: what a missing TTL costs is told already.
+	ttlTold bool
 }
 
 // line writes one line; depth is how often it is indented.

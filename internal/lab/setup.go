@@ -96,7 +96,8 @@ func openDB(addr, name string) (*sqlx.DB, error) {
 
 func (l *Lab) openRedis(ctx context.Context) error {
 	var err error
-	if l.redisServer, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
+	// It keeps snapshots, as a Redis does unless told otherwise: a restart then loses no lock for certain.
+	if l.redisServer, err = servers.StartRedis(ctx, servers.RedisOptions{Args: []string{"--save", "3600 1"}}); err != nil {
 		return err
 	}
 	l.redis = redis.NewClient(&redis.Options{Addr: l.redisServer.Addr, ContextTimeoutEnabled: true, DisableIdentity: true})
