@@ -64,9 +64,6 @@ type Place struct {
 	Key  Key
 }
 
-// maxMatches bounds how many ways to read one Redis key are followed.
-const maxMatches = 64
-
 // Owners returns the keys other than k whose lock or marker would be the very
 // same Redis key on the same server. A key that could have several owners is
 // evidence for none of them. anyType reports that the key's shape does not
@@ -115,15 +112,10 @@ func (c *Catalog) readKey(f Flow, shape RedisKey, redisKey string) []Key {
 		return nil
 	}
 	var keys []Key
-	for _, values := range shape.Template.Matches(bare, maxMatches) {
-		bizType, typed := values[PlaceBizType]
-		switch {
-		case !typed:
-			for _, t := range f.BizTypes {
-				keys = append(keys, Key{BizType: t, BizID: values[PlaceBizID]})
-			}
-		case slices.Contains(f.BizTypes, bizType):
-			keys = append(keys, Key{BizType: bizType, BizID: values[PlaceBizID]})
+	for _, t := range f.BizTypes {
+		// With its type put in, a shape has one placeholder and one reading.
+		for _, values := range shape.Template.With(PlaceBizType, t).Matches(bare, 1) {
+			keys = append(keys, Key{BizType: t, BizID: values[PlaceBizID]})
 		}
 	}
 	if len(keys) == 0 && f.Rest {

@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -85,10 +86,12 @@ func parseMessage(query string) (map[string]any, bool) {
 	var message map[string]any
 	d := json.NewDecoder(strings.NewReader(query))
 	d.UseNumber()
-	if d.Decode(&message) != nil || d.More() {
+	if d.Decode(&message) != nil {
 		return nil, false
 	}
-	return message, true
+	// Anything behind the object, a stray bracket too, makes it no message.
+	_, err := d.Token()
+	return message, err == io.EOF
 }
 
 func (c *Catalog) byMessage(message map[string]any) []Place {

@@ -67,12 +67,25 @@ func (t Template) Render(values map[string]string) string {
 	return b.String()
 }
 
+// With returns the template with one placeholder filled in for good; t itself
+// when it has no such placeholder.
+func (t Template) With(name, value string) Template {
+	i := slices.Index(t.names, name)
+	if i < 0 {
+		return t
+	}
+	filled := Template{text: t.text, literals: slices.Clone(t.literals), names: slices.Delete(slices.Clone(t.names), i, i+1)}
+	filled.literals[i] += value + filled.literals[i+1]
+	filled.literals = slices.Delete(filled.literals, i+1, i+2)
+	return filled
+}
+
 // Matches returns every way to take text apart so that rendering the values
 // gives text again, with no empty value. More than one result means that the
 // text alone does not tell which values were meant. At most max results.
 func (t Template) Matches(text string, max int) []map[string]string {
 	if len(t.names) == 0 {
-		if text == t.text {
+		if text == t.literals[0] {
 			return []map[string]string{{}}
 		}
 		return nil

@@ -119,7 +119,7 @@ func (b *Broker) explain(err error, took time.Duration) flow.Text {
 func (b *Broker) explainStatus(e *httpError) flow.Text {
 	switch {
 	case e.location != "":
-		return flow.T("the address redirects to %s: configure the final address", "该地址重定向到 %s：请配置最终地址", e.location)
+		return flow.T("the address redirects to %s: configure the final address", "该地址重定向到 %s：请配置最终地址", b.harmless(e.location))
 	case e.status == http.StatusUnauthorized && strings.Contains(e.reason, "virtual host"):
 		return flow.T("the user %s may not see vhost %s: give it permissions there (^$ ^$ ^$ is enough)", "用户 %s 无权查看 vhost %s：请为其授权（^$ ^$ ^$ 即可）",
 			flow.Visible(b.opts.User), flow.Visible(b.opts.Vhost))

@@ -127,6 +127,9 @@ func (a answer) fill(q *broker.Queue) {
 		q.Reason = flow.T("the queue is in the state %s: its totals say nothing", "队列状态为 %s：其统计数字不可信", flow.Visible(a.State))
 	case a.Ready == nil || a.Unacked == nil || a.Consumers == nil:
 		q.Reason = flow.T("RabbitMQ has not counted this queue yet; that takes some seconds after its declaration", "RabbitMQ 尚未统计该队列；队列声明后需要几秒钟")
+	case *a.Ready < 0 || *a.Unacked < 0 || *a.Consumers < 0:
+		// Taken together they could look like an empty queue.
+		q.Reason = flow.T("RabbitMQ gives figures below zero, which say nothing", "RabbitMQ 给出的数字小于零，不可信")
 	default:
 		q.State = flow.Found
 		q.Ready, q.Unacked, q.Consumers = *a.Ready, *a.Unacked, *a.Consumers

@@ -19,6 +19,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"idemscope/internal/flow"
 )
 
 const (
@@ -170,5 +172,5 @@ func (b *Broker) do(req *http.Request, want int, result any) error {
 
 // source names the broker and the vhost.
 func (b *Broker) source() string {
-	return fmt.Sprintf("rabbitmq %s (%s, vhost %s)", b.opts.Name, b.base.Host, b.opts.Vhost)
+	return fmt.Sprintf("rabbitmq %s (%s, vhost %s)", b.opts.Name, b.base.Host, flow.Visible(b.opts.Vhost))
 }
