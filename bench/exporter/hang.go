@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"idemscope/bench/figure"
 	"idemscope/internal/lab/servers"
 )
 
@@ -19,7 +20,7 @@ const (
 )
 
 // hang measures /metrics while no store answers.
-func hang(ctx context.Context, size sizes) ([]figure, error) {
+func hang(ctx context.Context, size sizes) ([]figure.Figure, error) {
 	s, err := startStore(ctx)
 	if err != nil {
 		return nil, err
@@ -94,10 +95,10 @@ func hang(ctx context.Context, size sizes) ([]figure, error) {
 		return nil, err
 	}
 	cpu := (after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]) / float64(size.scrapes)
-	return []figure{{"scrape_p99_while_stores_hang", milliseconds(usualP99(times)), "ms", atMost(20),
-		fmt.Sprintf("%d biz_types, MariaDB, Redis and RabbitMQ stopped, %d scrapes, median of the P99 of each %d; median %.1f ms, of which %.1f ms of processor time, "+
+	return []figure.Figure{{Name: "scrape_p99_while_stores_hang", Value: milliseconds(usualP99(times)), Unit: "ms", Goal: figure.AtMost(20),
+		Setting: fmt.Sprintf("%d biz_types, MariaDB, Redis and RabbitMQ stopped, %d scrapes, median of the P99 of each %d; median %.1f ms, of which %.1f ms of processor time, "+
 			"polls included; an empty answer of the same process in turn with them: median %.1f ms, P99 %.1f ms",
-			hangTypes, size.scrapes, scrapeGroup, milliseconds(quantile(times, 0.5)), 1000*cpu, milliseconds(quantile(empty, 0.5)), milliseconds(usualP99(empty)))}}, nil
+			hangTypes, size.scrapes, scrapeGroup, milliseconds(figure.Quantile(times, 0.5)), 1000*cpu, milliseconds(figure.Quantile(empty, 0.5)), milliseconds(usualP99(empty)))}}, nil
 }
 
 // usualP99 is the median of the P99 of each group: the machine may be busy with
@@ -105,9 +106,9 @@ func hang(ctx context.Context, size sizes) ([]figure, error) {
 func usualP99(times []time.Duration) time.Duration {
 	var p99s []time.Duration
 	for group := range slices.Chunk(times, scrapeGroup) {
-		p99s = append(p99s, quantile(group, 0.99))
+		p99s = append(p99s, figure.Quantile(group, 0.99))
 	}
-	return quantile(p99s, 0.5)
+	return figure.Quantile(p99s, 0.5)
 }
 
 // manyTypes gives each type a record and counters.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"idemscope/bench/figure"
 )
 
 const (
@@ -29,8 +31,8 @@ type idleCycle struct {
 }
 
 // idle measures cycles over tables of several sizes: they must cost the same.
-func idle(ctx context.Context, size sizes) ([]figure, error) {
-	var figures []figure
+func idle(ctx context.Context, size sizes) ([]figure.Figure, error) {
+	var figures []figure.Figure
 	var rows []float64
 	var last idleCycle
 	for _, n := range size.idle {
@@ -39,15 +41,15 @@ func idle(ctx context.Context, size sizes) ([]figure, error) {
 			return nil, err
 		}
 		rows, last = append(rows, c.rows), c
-		figures = append(figures, figure{fmt.Sprintf("idle_cycle_rows_read_at_%d", n), c.rows, "rows", atMost(50),
-			fmt.Sprintf("%d rows, the past swept; all Handler_read_%% of the server over %d cycles", n, idlePolls)})
+		figures = append(figures, figure.Figure{Name: fmt.Sprintf("idle_cycle_rows_read_at_%d", n), Value: c.rows, Unit: "rows", Goal: figure.AtMost(50),
+			Setting: fmt.Sprintf("%d rows, the past swept; all Handler_read_%% of the server over %d cycles", n, idlePolls)})
 	}
 	largest := size.idle[len(size.idle)-1]
 	return append(figures,
-		figure{"idle_cycle_rows_read_spread", slices.Max(rows) - slices.Min(rows), "rows", atMost(1),
-			fmt.Sprintf("largest minus smallest of the above, %d to %d rows", size.idle[0], largest)},
-		figure{"naive_queries_to_idle_cycle_server_time", float64(last.naive) / float64(last.busy), "times", atLeast(1000),
-			fmt.Sprintf("%d rows; the server works %.3f ms for a cycle and %.0f ms for the two queries, medians of 3", largest, milliseconds(last.busy), milliseconds(last.naive))}), nil
+		figure.Figure{Name: "idle_cycle_rows_read_spread", Value: slices.Max(rows) - slices.Min(rows), Unit: "rows", Goal: figure.AtMost(1),
+			Setting: fmt.Sprintf("largest minus smallest of the above, %d to %d rows", size.idle[0], largest)},
+		figure.Figure{Name: "naive_queries_to_idle_cycle_server_time", Value: float64(last.naive) / float64(last.busy), Unit: "times", Goal: figure.AtLeast(1000),
+			Setting: fmt.Sprintf("%d rows; the server works %.3f ms for a cycle and %.0f ms for the two queries, medians of 3", largest, milliseconds(last.busy), milliseconds(last.naive))}), nil
 }
 
 func idleOver(ctx context.Context, n int) (c idleCycle, err error) {
@@ -140,7 +142,7 @@ func naiveCost(ctx context.Context, s *store) (sum time.Duration, err error) {
 			}
 			times = append(times, after-before)
 		}
-		sum += quantile(times, 0.5)
+		sum += figure.Quantile(times, 0.5)
 	}
 	return sum, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"idemscope/bench/figure"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 )
 
 // load measures traffic with and without an exporter, in turns on one server.
-func load(ctx context.Context, size sizes) ([]figure, error) {
+func load(ctx context.Context, size sizes) ([]figure.Figure, error) {
 	s, err := startStore(ctx)
 	if err != nil {
 		return nil, err
@@ -57,8 +59,8 @@ func load(ctx context.Context, size sizes) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		medians[with] = append(medians[with], quantile(times, 0.5))
-		slowest[with] = append(slowest[with], quantile(times, 0.99))
+		medians[with] = append(medians[with], figure.Quantile(times, 0.5))
+		slowest[with] = append(slowest[with], figure.Quantile(times, 0.99))
 	}
 	// Looking at /metrics all the time would disturb the turns above.
 	e.resume()
@@ -67,17 +69,17 @@ func load(ctx context.Context, size sizes) ([]figure, error) {
 		return nil, err
 	}
 	setting := fmt.Sprintf("%d inserts and completions/s, %d pairs of turns of %s, interval %s; server and consumers on the same processors as the exporter, which yields to them", loadRate, size.turns, size.turn, loadInterval)
-	compare := func(name string, turns [2][]time.Duration) figure {
+	compare := func(name string, turns [2][]time.Duration) figure.Figure {
 		var ratios []float64
 		for i := range turns[0] {
 			ratios = append(ratios, float64(turns[1][i])/float64(turns[0][i]))
 		}
-		without, with := quantile(turns[0], 0.5), quantile(turns[1], 0.5)
-		return figure{name, quantile(ratios, 0.5), "times", atMost(1.05),
-			fmt.Sprintf("%s; median of the pairs; statements take %.3f ms with and %.3f ms without the exporter", setting, milliseconds(with), milliseconds(without))}
+		without, with := figure.Quantile(turns[0], 0.5), figure.Quantile(turns[1], 0.5)
+		return figure.Figure{Name: name, Value: figure.Quantile(ratios, 0.5), Unit: "times", Goal: figure.AtMost(1.05),
+			Setting: fmt.Sprintf("%s; median of the pairs; statements take %.3f ms with and %.3f ms without the exporter", setting, milliseconds(with), milliseconds(without))}
 	}
-	return []figure{
-		{"load_exporter_lag", seconds(lag), "s", atMost(2 * loadInterval.Seconds()), setting + "; the longest time from a commit to its count in /metrics"},
+	return []figure.Figure{
+		{Name: "load_exporter_lag", Value: seconds(lag), Unit: "s", Goal: figure.AtMost(2 * loadInterval.Seconds()), Setting: setting + "; the longest time from a commit to its count in /metrics"},
 		compare("load_foreground_median_ratio", medians),
 		compare("load_foreground_p99_ratio", slowest),
 	}, nil

@@ -14,6 +14,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"idemscope/bench/figure"
 )
 
 func main() {
@@ -61,7 +63,7 @@ func sizesOf(small bool) sizes {
 func measure(ctx context.Context, size sizes, only string) (missed bool, err error) {
 	for _, group := range []struct {
 		name string
-		run  func(context.Context, sizes) ([]figure, error)
+		run  func(context.Context, sizes) ([]figure.Figure, error)
 	}{{"idle", idle}, {"load", load}, {"open", openRecords}, {"hang", hang}} {
 		if only != "" && only != group.name {
 			continue
@@ -72,7 +74,7 @@ func measure(ctx context.Context, size sizes, only string) (missed bool, err err
 		}
 		for _, f := range figures {
 			fmt.Println(f)
-			missed = missed || !f.met()
+			missed = missed || !f.Met()
 		}
 	}
 	return missed, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"idemscope/bench/figure"
 )
 
 const (
@@ -14,7 +16,7 @@ const (
 )
 
 // openRecords measures an exporter that follows many open records.
-func openRecords(ctx context.Context, size sizes) ([]figure, error) {
+func openRecords(ctx context.Context, size sizes) ([]figure.Figure, error) {
 	s, err := startStore(ctx)
 	if err != nil {
 		return nil, err
@@ -48,10 +50,10 @@ func openRecords(ctx context.Context, size sizes) ([]figure, error) {
 		return nil, err
 	}
 	setting := fmt.Sprintf("%d open records, interval %s, %d cycles after a catch-up of %.0f s", size.open, openInterval, openCycles, caughtUp.Seconds())
-	return []figure{
-		{"open_records_resident_memory", memory / 1e6, "MB", atMost(300), setting + "; the largest, catch-up included"},
-		{"open_records_cycle", cycle, "s", atMost(2), setting + "; the longest"},
-		{"open_records_stale_error", wrong, "records", atMost(0), setting + "; difference between gauge and SQL, after a hundredth of them became stale"},
+	return []figure.Figure{
+		{Name: "open_records_resident_memory", Value: memory / 1e6, Unit: "MB", Goal: figure.AtMost(300), Setting: setting + "; the largest, catch-up included"},
+		{Name: "open_records_cycle", Value: cycle, Unit: "s", Goal: figure.AtMost(2), Setting: setting + "; the longest"},
+		{Name: "open_records_stale_error", Value: wrong, Unit: "records", Goal: figure.AtMost(0), Setting: setting + "; difference between gauge and SQL, after a hundredth of them became stale"},
 	}, nil
 }
 
