@@ -88,7 +88,7 @@ func lookAround(t *testing.T, address, file string) {
 	var ways []func(bizType, id string) error
 	for _, path := range []string{
 		"/api/v1/lookup?type=TYPE&id=ID", "/api/v1/lookup?type=TYPE&id=ID", "/key?type=TYPE&id=ID&lang=en", "/key?type=TYPE&id=ID&lang=zh", "/api/v1/search?q=ID",
-		"/search?q=TYPE%3AID", "/search?q=%7B%22biz_id%22%3A%22ID%22%7D", "/api/v1/findings", "/findings", "/metrics", "/", "/readyz",
+		"/search?q=TYPE%3AID", "/search?q=%7B%22biz_id%22%3A%22ID%22%7D", "/api/v1/findings", "/findings", "/metrics", "/", "/readyz", "/doctor", "/api/v1/doctor", "/trace",
 	} {
 		ways = append(ways, func(bizType, id string) error {
 			return fetch(address + strings.NewReplacer("TYPE", bizType, "ID", url.QueryEscape(id)).Replace(path))
