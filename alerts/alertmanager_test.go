@@ -44,6 +44,7 @@ func TestInhibition(t *testing.T) {
 		{"alertname": "IdemRunsLongerThanLock", "flow": "payments", "biz_type": "pay", "instance": "a"},
 		{"alertname": "IdemIdHeadroomLow", "ledger": "orders"},
 		{"alertname": "IdemFindingsWarning", "flow": "payments", "biz_type": "pay", "verdict": "failed_unplaced"},
+		{"alertname": "IdemCleanupBehind", "task": "orders"},
 		{"alertname": "IdemscopeDataOld", "source": "orders", "kind": "ledger", "instance": "a"},
 		{"alertname": "IdemFindingsUndecided", "flow": "payments", "biz_type": "pay", "instance": "a"},
 	}
@@ -51,11 +52,13 @@ func TestInhibition(t *testing.T) {
 		{"alertname": "IdemRunP99AboveLockTTL", "flow": "payments", "biz_type": "pay", "instance": "a"},
 		{"alertname": "IdemIdsRunOut", "ledger": "orders"},
 		{"alertname": "IdemDeadLettersUnfinished", "flow": "payments", "biz_type": "pay"},
+		{"alertname": "IdemCleanupNotRun", "task": "orders"},
 		{"alertname": "IdemscopeSourceUnreadable", "source": "orders", "kind": "ledger", "instance": "a"},
 		// Like the quiet ones, but of something else.
 		{"alertname": "IdemRunP99AboveHalfLockTTL", "flow": "payments", "biz_type": "refund", "instance": "a"},
 		{"alertname": "IdemIdHeadroomLow", "ledger": "points"},
 		{"alertname": "IdemFindingsWarning", "flow": "payments", "biz_type": "pay", "verdict": "clock_skew"},
+		{"alertname": "IdemCleanupBehind", "task": "points"},
 		{"alertname": "IdemscopeDataOld", "source": "main", "kind": "redis", "instance": "a"},
 		{"alertname": "IdemFindingsUndecided", "flow": "payments", "biz_type": "pay", "instance": "b"},
 	}

@@ -66,7 +66,7 @@ func TestRulesWorkOnTheDemo(t *testing.T) {
 	missing := []string{
 		`idem:threshold:retry_ratio`, `idem:deliveries:rate5m > 0`, `idem:lock_conflicts:ratio5m >= 0`, `idem:retries:ratio10m{source="consumer"} >= 0`,
 		`idem:run_duration_seconds:p99_10m >= 0`, `idem:run_p99_of_lock_ttl:ratio10m{flow="points"} > 0`, `idem:record_ids_burned:ratio30m >= 0`,
-		`ALERTS{alertname="IdemFindingsCritical"}`, `ALERTS{alertname="IdemRunP99AboveHalfLockTTL",flow="points"}`,
+		`ALERTS{alertname="IdemFindingsCritical"}`, `ALERTS{alertname="IdemSetupUnsafe",check="no_unique_key"}`, `ALERTS{alertname="IdemRunP99AboveHalfLockTTL",flow="points"}`,
 	}
 	_ = wait(t.Context(), 2*time.Minute, func() bool {
 		var still []string
@@ -112,7 +112,7 @@ func TestRulesWorkOnTheDemo(t *testing.T) {
 
 // TestQueriesWorkForOneFlow evaluates them as they are when somebody has chosen one flow, one biz_type and so on.
 func TestQueriesWorkForOneFlow(t *testing.T) {
-	chosen := map[string]string{"flow": "points", "biz_type": "points_grant", "queue": "points.changed", "source": "points"}
+	chosen := map[string]string{"flow": "points", "biz_type": "points_grant", "queue": "points.changed", "source": "points", "task": "orders"}
 	for _, b := range boards(t) {
 		for _, q := range queriesOf(b) {
 			for name, value := range chosen {

@@ -10,6 +10,7 @@ import (
 const (
 	overviewUID = "idemscope-overview"
 	flowUID     = "idemscope-flow"
+	cleanupUID  = "idemscope-cleanup"
 	itselfUID   = "idemscope-exporter"
 )
 

@@ -26,7 +26,7 @@ func main() {
 // generate returns the content of each file by its name.
 func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, b := range []*builder{overview(), oneFlow(), itself()} {
+	for _, b := range []*builder{overview(), oneFlow(), cleanup(), itself()} {
 		d, err := b.Build()
 		if err != nil {
 			return nil, fmt.Errorf("build a dashboard: %w", err)

@@ -74,7 +74,43 @@ func (s *stage) start(ctx context.Context) error {
 		return fmt.Errorf("the demo does not say where it is: %w\n%s", err, said)
 	}
 	s.metrics = "http://" + address + "/metrics"
-	return s.startPrometheus(ctx, dir, address)
+	if err := s.startPrometheus(ctx, dir, address); err != nil {
+		return err
+	}
+	config := regexp.MustCompile(`--config (\S+)`).FindStringSubmatch(said.String())
+	if config == nil {
+		return fmt.Errorf("the demo does not say where its configuration is:\n%s", said)
+	}
+	return s.cleanAgain(ctx, "http://"+address, config[1])
+}
+
+// cleanAgain shortens the retention, so that the janitor runs while Prometheus watches: its first run is over before the
+// first scrape.
+func (s *stage) cleanAgain(ctx context.Context, url, config string) error {
+	if err := wait(ctx, 2*time.Minute, func() bool {
+		samples, err := s.query(`idem_janitor_last_success_timestamp_seconds > 0`)
+		return err == nil && len(samples) > 0
+	}); err != nil {
+		return fmt.Errorf("the cleanup at the start does not come to its end: %w", err)
+	}
+	text, err := os.ReadFile(config)
+	if err != nil {
+		return err
+	}
+	shorter := regexp.MustCompile(`retain: \w+`).ReplaceAll(text, []byte("retain: 120h"))
+	if err := os.WriteFile(config, shorter, 0o600); err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: 30 * time.Second}
+	response, err := client.Post(url+"/-/reload", "", nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		return errors.Join(fmt.Errorf("reload: %s: %s", response.Status, answer), err)
+	}
+	return nil
 }
 
 func (s *stage) startPrometheus(ctx context.Context, dir, target string) error {
@@ -184,7 +220,7 @@ func get(url string) ([]byte, error) {
 	return body, err
 }
 
-// families are the names of the metric families that the demo exports, once its first sweeps and look-ups are done.
+// families are the names of the metric families that the demo exports, once its first sweeps, look-ups and examination are done.
 func (s *stage) families(t *testing.T) map[string]bool {
 	t.Helper()
 	var names map[string]bool
@@ -199,10 +235,10 @@ func (s *stage) families(t *testing.T) map[string]bool {
 				names[words[2]] = true
 			}
 		}
-		return names["idem_findings"] && names["idem_locks"] && names["idemscope_sweep_completed_timestamp_seconds"]
+		return names["idem_findings"] && names["idem_locks"] && names["idemscope_sweep_completed_timestamp_seconds"] && names["idemscope_doctor_problems"]
 	}
 	if err := wait(t.Context(), 2*time.Minute, complete); err != nil {
-		t.Errorf("the first sweeps and look-ups do not end: %v", err)
+		t.Errorf("the first sweeps, look-ups and examination do not end: %v", err)
 	}
 	return names
 }
