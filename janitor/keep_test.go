@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 	"idemscope/internal/testkit"
 )
@@ -283,4 +284,19 @@ func TestShardsAreCleanedInTurn(t *testing.T) {
 
 func replaceTimes(text string) string {
 	return strings.NewReplacer("{old}", old, "{young}", young).Replace(text)
+}
+
+func TestAPlanWithNothingToDoSaysSo(t *testing.T) {
+	db := testkit.MySQL(t)
+	db.Exec(t, record)
+	fill(t, db, 50, 2, 1)
+	j := hire(t, recordsIn(db).task(t))
+	plan, err := j.Plan(soon(t), j.Tasks()[0], false)
+	var text strings.Builder
+	if err != nil || plan.WriteText(&text, flow.English, time.UTC) != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "nothing to do") || strings.Contains(text.String(), "DELETE") {
+		t.Errorf("the plan says:\n%s", &text)
+	}
 }

@@ -94,6 +94,9 @@ func (t TablePlan) write(out *paper) {
 	case t.Bounds.Top == 0:
 		out.line(2, "not counted, or empty", "未统计，或为空表")
 		return
+	case t.Bounds.First > t.Bounds.Last:
+		out.line(2, "nothing to do: no row was created before the cutoff", "无需清理：没有早于截止时间创建的行")
+		return
 	case t.Exact:
 		out.line(2, "%[1]d rows go; counted among %[2]d rows with ids %[3]d to %[4]d", "将移除 %[1]d 行；统计自 ID %[3]d 至 %[4]d 的 %[2]d 行", t.Candidates, t.Rows, t.Bounds.First, t.Bounds.Last)
 	default:
