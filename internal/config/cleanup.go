@@ -142,6 +142,14 @@ func (s *section) judge(t CleanupTask, c *Config, tables map[string]place) {
 		return
 	}
 	v, l := s.value("ledger"), c.Ledgers[i]
+	switch {
+	case t.ArchiveTable == "":
+	case l.Archive == "":
+		// Look-ups find what the janitor has moved.
+		c.Ledgers[i].Archive = t.ArchiveTable
+	case l.Archive != t.ArchiveTable:
+		s.problemf(archive.at, archive.path, "moves rows to %q, but look-ups search ledgers.%s.archive: %q; write the same table, or leave that key out", t.ArchiveTable, l.Name, l.Archive)
+	}
 	if l.Preset == "state_machine" || l.Preset == "outbox" {
 		s.problemf(v.at, v.path, "the ledger %q has the preset %s, whose tables are never cleaned; remove the task", l.Name, l.Preset)
 	}

@@ -22,6 +22,9 @@ cleanup:
 	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
+	if c.Ledgers[0].Archive != "old" {
+		t.Errorf("look-ups search the archive %q", c.Ledgers[0].Archive)
+	}
 	wantSame(t, c)
 }
 
