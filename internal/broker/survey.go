@@ -38,12 +38,16 @@ type QueueSetUp struct {
 	// empty for the broker's default, which drops the oldest message.
 	Bounded  bool
 	Overflow string
-	// Expires: its messages have a time to live.
-	Expires bool
+	// Expires: its messages have a time to live, MessageTTL.
+	Expires    bool
+	MessageTTL time.Duration
 	// Mirrored: a policy mirrors it as a classic queue.
 	Mirrored bool
 	// AckTimeout is how long a consumer may hold a message, where queue or policy say so; else 0.
 	AckTimeout time.Duration
+	// HeadPublished is when the publisher says that it sent the next message; zero
+	// when the queue is empty or of a kind that does not tell, and when the publisher does not say.
+	HeadPublished time.Time
 	// Messages, Consumers and Growth (messages a second) are totals of the
 	// broker's statistics. Valid only when Counted.
 	Messages, Consumers int64

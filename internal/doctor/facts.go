@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"time"
 
 	"idemscope/internal/broker"
@@ -69,7 +70,9 @@ type brokerFacts struct {
 type queueFacts struct {
 	broker.NamedQueue
 	version string
-	is      told[broker.QueueSetUp]
+	// asked is when the broker was asked.
+	asked time.Time
+	is    told[broker.QueueSetUp]
 	// unnamed: dead letters of this work queue may rest where no flow that reads it looks.
 	unnamed bool
 }
@@ -93,8 +96,9 @@ type flowFacts struct {
 	counted bool
 	runs    told[[]runs]
 	types   told[typeList]
-	// queue is the flow's work queue; nil without one.
-	queue *queueFacts
+	// queue is the flow's work queue, deadLetter that of its dead letters; nil without one.
+	queue, deadLetter *queueFacts
+	retry             []queueFacts
 	// keeps is how long the cleanup keeps its records; 0 when it does not.
 	keeps time.Duration
 }
@@ -112,7 +116,10 @@ type runs struct {
 
 // runsOf reads the buckets of a type; ok is false when it has never run.
 func runsOf(c lockstore.TypeCounters) (r runs, ok bool) {
-	for _, n := range c.Buckets {
+	for i, n := range c.Buckets {
+		if n > 0 {
+			r.longest = bucket(i)
+		}
 		r.number += n
 	}
 	if r.number == 0 {
@@ -120,16 +127,10 @@ func runsOf(c lockstore.TypeCounters) (r runs, ok bool) {
 	}
 	r.bizType = c.BizType
 	r.mean = time.Duration(float64(c.MsSum) / float64(r.number) * float64(time.Millisecond))
-	rank := (r.number*99 + 99) / 100
-	var below uint64
-	for i, n := range c.Buckets {
-		if below < rank && below+n >= rank {
-			r.p99 = bucket(i)
-		}
-		if n > 0 {
-			r.longest = bucket(i)
-		}
-		below += n
+	// Of fewer than a hundred runs, and beyond every bound, the P99 lies where the longest run does.
+	r.p99 = r.longest
+	if bound := c.P99(); bound > 0 {
+		r.p99 = bucket(slices.Index(lockstore.RunBounds[:], uint64(bound.Milliseconds())))
 	}
 	return r, true
 }

@@ -77,12 +77,15 @@ func TestTheLockIsComparedWithTheRunsThatConsumersCounted(t *testing.T) {
 		"the bucket spans the lock":        {mixed(98, 2, 14*time.Second), func(f *flow.Flow) { f.Lock.TTL = 12 * time.Second }, "lock_margin_small"},
 		"ten times the mean":               {mixed(100, 0, 0), func(f *flow.Flow) { f.Lock.TTL = 150 * time.Millisecond }, "lock_margin_small"},
 		"beyond every bucket":              {mixed(98, 2, time.Hour), nil, "lock_below_p99 stale_before_p99 ?ack_timeout_short"},
+		"a few slow runs":                  {mixed(0, 3, 18*time.Second), nil, "lock_below_p99"},
 		"a watchdog renews it":             {mixed(98, 2, time.Minute), func(f *flow.Flow) { f.Lock.Renewed = true }, ""},
 		"another flow's runs":              {[]lockstore.TypeCounters{counted("refund", 100, time.Minute)}, nil, ""},
 		"stale before they end":            {mixed(98, 2, 50*time.Second), func(f *flow.Flow) { f.StaleAfter = 20 * time.Second }, "lock_below_p99 stale_before_p99"},
 		"the ack timeout is shorter":       {mixed(999, 1, 50*time.Second), func(f *flow.Flow) { f.Queue.AckTimeout = 20 * time.Second }, "ack_timeout_short"},
 		"the ack timeout is long enough":   {mixed(999, 1, 50*time.Second), func(f *flow.Flow) { f.Queue.AckTimeout = 2 * time.Minute }, ""},
 		"longer than the counters measure": {mixed(9999, 1, time.Hour), nil, "?ack_timeout_short"},
+		"one type is, another is not": {append(mixed(9999, 1, time.Hour), counted("refund", 100, 20*time.Millisecond)),
+			func(f *flow.Flow) { f.BizTypes = []string{"pay", "refund"} }, "?ack_timeout_short"},
 	} {
 		if got := flowCodes(t, c.counters, soundFlow(t, c.change)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

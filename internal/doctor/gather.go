@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"idemscope/internal/broker"
 	"idemscope/internal/flow"
@@ -156,10 +157,11 @@ func (d *Doctor) askBrokers(ctx context.Context) []brokerFacts {
 	return each(d.opts.Brokers, func(name string, b Broker) brokerFacts {
 		named := namedQueues(name, d.opts.Flows)
 		f := brokerFacts{name: name}
+		asked := time.Now()
 		setUp, err := b.SetUp(ctx, named)
 		f.setUp = told[broker.SetUp]{is: setUp, why: textOf(err)}
 		for i, q := range named {
-			one := queueFacts{NamedQueue: q, version: setUp.Version, unnamed: d.unnamed(name, q)}
+			one := queueFacts{NamedQueue: q, version: setUp.Version, asked: asked, unnamed: d.unnamed(name, q)}
 			if one.is.why = f.setUp.why; one.is.why.Empty() {
 				one.is.is = setUp.Queues[i]
 			}
@@ -207,7 +209,7 @@ func (d *Doctor) joinFlows(f facts) (flows []flowFacts) {
 				joined.types = l.types
 			}
 		}
-		joined.queue = f.workQueue(one)
+		f.joinQueues(&joined)
 		if d.opts.Retention != nil {
 			joined.keeps, _ = d.opts.Retention(one.Ledger)
 		}
@@ -216,19 +218,25 @@ func (d *Doctor) joinFlows(f facts) (flows []flowFacts) {
 	return flows
 }
 
-func (f facts) workQueue(one flow.Flow) *queueFacts {
-	if one.Queue == nil {
-		return nil
+// joinQueues gives a flow what its broker said of its queues.
+func (f facts) joinQueues(to *flowFacts) {
+	if to.Queue == nil {
+		return
 	}
 	for _, b := range f.brokers {
-		if b.name != one.Queue.Broker {
+		if b.name != to.Queue.Broker {
 			continue
 		}
 		for i, q := range b.queues {
-			if q.Name == one.Queue.Name {
-				return &b.queues[i]
+			if q.Name == to.Queue.Name {
+				to.queue = &b.queues[i]
+			}
+			if q.Name == to.Queue.DeadLetter {
+				to.deadLetter = &b.queues[i]
+			}
+			if slices.Contains(to.Queue.Retry, q.Name) {
+				to.retry = append(to.retry, q)
 			}
 		}
 	}
-	return nil
 }

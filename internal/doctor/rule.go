@@ -51,6 +51,22 @@ func when(condition bool, seen, fix flow.Text, command string) []outcome {
 	return fine()
 }
 
+// worst judges each of the list and keeps the first that fails, else one that
+// cannot be told, else one that is fine.
+func worst[T any](list []T, judge func(T) []outcome) (result []outcome) {
+	for _, one := range list {
+		found := judge(one)
+		switch {
+		case len(found) == 0:
+		case found[0].state == failed:
+			return found
+		case len(result) == 0 || found[0].state == untold:
+			result = found
+		}
+	}
+	return result
+}
+
 // given judges what was told.
 func given[T any](t told[T], judge func(T) []outcome) []outcome {
 	if !t.why.Empty() {

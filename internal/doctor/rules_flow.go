@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"idemscope/internal/broker"
 	"idemscope/internal/flow"
 )
 
@@ -20,7 +21,7 @@ const (
 
 const distributedLocks = "https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/"
 
-var flowRules = []rule[flowFacts]{
+var flowRules = append([]rule[flowFacts]{
 	{Check{
 		Code: "lock_below_p99", Severity: Critical,
 		Title:  flow.T("The lock expires before the work ends", "锁在业务结束前就会过期"),
@@ -36,7 +37,7 @@ var flowRules = []rule[flowFacts]{
 	{Check{
 		Code: "lock_ttl_undeclared", Severity: Warning,
 		Title:  flow.T("The lock's TTL is not declared", "未声明锁的 TTL"),
-		Why:    flow.T("If consumers set none, a crash blocks the key for ever; and nothing here can compare it with run times.", "如果消费者没有设置 TTL，一次崩溃就会永远阻塞该键；这里也无法与执行时间比较。"),
+		Why:    flow.T("If consumers set none, a crash blocks the key for ever. Nothing can compare it with run times, and no look-up can tell since when a lock is held.", "如果消费者没有设置 TTL，一次崩溃就会永远阻塞该键。此外无法与执行时间比较，查询也无法判断锁从何时开始持有。"),
 		Manual: "https://redis.io/docs/latest/commands/set/",
 	}, judgeUndeclared},
 	{Check{
@@ -74,11 +75,6 @@ var flowRules = []rule[flowFacts]{
 		Why:   flow.T("Runs that take their time are reported as if they had died.", "耗时较长的正常执行会被当作已崩溃上报。"),
 	}, judgeStaleRuns},
 	{Check{
-		Code: "marker_outlives_record", Severity: Warning,
-		Title: flow.T("The marker outlives the record", "标记比记录存活更久"),
-		Why:   flow.T("After the cleanup the marker still drops messages, and nothing proves any more that their work was done.", "清理之后标记仍会丢弃消息，却已没有任何东西能证明业务执行过。"),
-	}, judgeRetention},
-	{Check{
 		Code: "ack_timeout_short", Severity: Critical,
 		Title:  flow.T("The broker's ack timeout is shorter than the longest run", "消息代理的确认超时短于最长的执行"),
 		Why:    flow.T("The broker closes the channel and delivers the message again while the first run is still at work.", "第一次执行还在进行时，消息代理就会关闭信道并重新投递消息。"),
@@ -99,24 +95,14 @@ var flowRules = []rule[flowFacts]{
 		Title: flow.T("A biz_type of the flow was never seen", "流程的业务类型从未出现"),
 		Why:   flow.T("It may be new, or spelled differently by the consumers: its metrics stay at 0 and its alerts silent.", "可能是新的，也可能与消费者使用的写法不同：其指标一直为 0，告警也不会触发。"),
 	}, judgeNeverSeen},
-}
+}, retentionRules...)
 
-// onRuns judges each type that has run and reports the first that fails.
+// onRuns judges each type that has run.
 func onRuns(f flowFacts, judge func(runs) []outcome) []outcome {
 	if !f.counted {
 		return skip()
 	}
-	return given(f.runs, func(all []runs) []outcome {
-		result := skip()
-		for _, r := range all {
-			found := judge(r)
-			if len(found) > 0 && found[0].state == failed {
-				return found
-			}
-			result = append(result[:0], found...)
-		}
-		return result
-	})
+	return given(f.runs, func(all []runs) []outcome { return worst(all, judge) })
 }
 
 // expires reports whether the lock has a TTL that a run can outlive.
@@ -257,37 +243,33 @@ func judgeStaleRuns(f flowFacts) []outcome {
 	})
 }
 
-func judgeRetention(f flowFacts) []outcome {
-	if f.keeps == 0 || f.Marker == nil || f.Marker.TTL == 0 {
-		return skip()
-	}
-	return when(f.Marker.TTL > f.keeps, flow.T("the marker lives %v, records are kept for %v", "标记的 TTL 为 %v，记录保留 %v", flow.Span(f.Marker.TTL), flow.Span(f.keeps)),
-		flow.T("Keep records for longer than markers live.", "记录的保留时间应长于标记的 TTL。"), "")
-}
-
 func judgeAckTimeout(f flowFacts) []outcome {
 	if f.queue == nil {
 		return skip()
 	}
-	if f.queue.is.is.Kind == "stream" {
+	return onRuns(f, func(r runs) []outcome {
+		return found(func(_ queueFacts, q broker.QueueSetUp) []outcome { return f.judgeLongest(r, q) })(*f.queue)
+	})
+}
+
+func (f flowFacts) judgeLongest(r runs, q broker.QueueSetUp) []outcome {
+	if q.Kind == "stream" {
 		return skip()
 	}
-	timeout := f.ackTimeout()
-	return onRuns(f, func(r runs) []outcome {
-		seen := flow.T("%s: the longest run took %v; the broker waits %v", "%s：最长的执行耗时 %v；消息代理等待 %v", flow.Visible(r.bizType), r.longest.word(), flow.Span(timeout))
-		if r.longest.high == 0 && r.longest.low < timeout {
-			return unsure(flow.T("%s; how long exactly, the counters do not tell", "%s；计数器没有给出确切时长", seen))
-		}
-		return when(r.longest.low >= timeout, seen, flow.T("Raise consumer_timeout above the longest run, or split the work.", "把 consumer_timeout 提高到最长执行时间以上，或拆分业务。"), "")
-	})
+	timeout := f.ackTimeout(q)
+	seen := flow.T("%s: the longest run took %v; the broker waits %v", "%s：最长的执行耗时 %v；消息代理等待 %v", flow.Visible(r.bizType), r.longest.word(), flow.Span(timeout))
+	if r.longest.high == 0 && r.longest.low < timeout {
+		return unsure(flow.T("%s; how long exactly, the counters do not tell", "%s；计数器没有给出确切时长", seen))
+	}
+	return when(r.longest.low >= timeout, seen, flow.T("Raise consumer_timeout above the longest run, or split the work.", "把 consumer_timeout 提高到最长执行时间以上，或拆分业务。"), "")
 }
 
 // ackTimeout is that of the queue or its policy, else the declared one, else the
 // broker's usual one: no API tells what the broker is set to.
-func (f flowFacts) ackTimeout() time.Duration {
+func (f flowFacts) ackTimeout(q broker.QueueSetUp) time.Duration {
 	switch {
-	case f.queue.is.is.AckTimeout > 0:
-		return f.queue.is.is.AckTimeout
+	case q.AckTimeout > 0:
+		return q.AckTimeout
 	case f.Queue.AckTimeout > 0:
 		return f.Queue.AckTimeout
 	}

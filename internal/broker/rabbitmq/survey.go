@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 // surveyColumns are the facts that are asked for of the set-up of one queue.
-const surveyColumns = "name,type,durable,auto_delete,arguments,effective_policy_definition,messages,messages_details.rate,consumers"
+const surveyColumns = "name,type,durable,auto_delete,arguments,effective_policy_definition,messages,messages_details.rate,consumers,head_message_timestamp"
 
 // SetUp asks for the version, for what this user is, and for the set-up of each
 // queue and of what takes its dead letters: GET requests, each for one thing by
@@ -69,6 +70,8 @@ type declared struct {
 	Messages   *int64
 	Details    struct{ Rate float64 } `json:"messages_details"`
 	Consumers  *int64
+	// Head is in seconds since 1970 where a classic queue knows it, else null or empty.
+	Head json.RawMessage `json:"head_message_timestamp"`
 }
 
 func (b *Broker) surveyQueue(ctx context.Context, named broker.NamedQueue) broker.QueueSetUp {
@@ -90,8 +93,19 @@ func (b *Broker) surveyQueue(ctx context.Context, named broker.NamedQueue) broke
 	if is.Messages != nil && is.Consumers != nil {
 		q.Counted, q.Messages, q.Consumers, q.Growth = true, *is.Messages, *is.Consumers, is.Details.Rate
 	}
+	q.HeadPublished = is.headPublished()
 	q.DeadLetter = b.deadLetter(ctx, is)
 	return q
+}
+
+// headPublished is zero as well for a figure beyond the year 2262: some
+// publishers count milliseconds or set the largest number there is.
+func (is declared) headPublished() time.Time {
+	var seconds int64
+	if json.Unmarshal(is.Head, &seconds) != nil || seconds <= 0 || seconds > math.MaxInt64/int64(time.Second) {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
 }
 
 // limits reads what bounds a message's stay in the queue.
@@ -103,11 +117,15 @@ func (is declared) limits(q *broker.QueueSetUp) {
 	_, size := is.number("max-length-bytes")
 	q.Bounded = length || size
 	q.Overflow, _ = is.word("overflow")
-	_, q.Expires = is.number("message-ttl")
+	q.MessageTTL, q.Expires = is.span("message-ttl")
 	q.Mirrored = is.Policy.has("ha-mode")
-	if ms, ok := is.number("consumer-timeout"); ok {
-		q.AckTimeout = time.Duration(ms) * time.Millisecond
-	}
+	q.AckTimeout, _ = is.span("consumer-timeout")
+}
+
+// span is a setting in milliseconds.
+func (is declared) span(name string) (time.Duration, bool) {
+	ms, ok := is.number(name)
+	return time.Duration(min(max(ms, 0), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond, ok
 }
 
 // number is the setting of the queue's argument or of its policies: the lower

@@ -30,7 +30,7 @@ func TestTheSetUpOfQueuesIsReadByTheMonitorAlone(t *testing.T) {
 		work.DeadLetter == nil || work.DeadLetter.State != flow.Found || work.DeadLetter.Key != "dlq" {
 		t.Errorf("%+v %+v", work, work.DeadLetter)
 	}
-	if !dlq.Expires || dlq.DeadLetter != nil || dlq.DeliveryLimit != -1 || dlq.Role != broker.RoleDeadLetter {
+	if !dlq.Expires || dlq.MessageTTL != time.Minute || !dlq.HeadPublished.IsZero() || dlq.DeadLetter != nil || dlq.DeliveryLimit != -1 || dlq.Role != broker.RoleDeadLetter {
 		t.Errorf("%+v", dlq)
 	}
 	if gone.State != flow.Absent || gone.Reason.ZH == "" || odd.State != flow.Error || odd.Reason.ZH == "" {
@@ -44,6 +44,8 @@ func TestLimitsOfArgumentsAndPolicies(t *testing.T) {
 		`{"arguments":{"x-delivery-limit":9},"effective_policy_definition":{"delivery-limit":5}}`: {DeliveryLimit: 5},
 		`{"arguments":{"x-delivery-limit":-1}}`:                                                   {DeliveryLimit: -1, Unlimited: true},
 		`{"arguments":[],"effective_policy_definition":{"ha-mode":"all","max-length-bytes":1}}`:   {DeliveryLimit: -1, Mirrored: true, Bounded: true},
+		`{"arguments":{"x-message-ttl":9000},"effective_policy_definition":{"message-ttl":5000}}`: {DeliveryLimit: -1, Expires: true, MessageTTL: 5 * time.Second},
+		`{"arguments":{"x-message-ttl":-9000000000000000000}}`:                                    {DeliveryLimit: -1, Expires: true},
 		`{"arguments":{"x-consumer-timeout":90000,"x-overflow":"drop-head"}}`:                     {DeliveryLimit: -1, AckTimeout: 90 * time.Second, Overflow: "drop-head"},
 	} {
 		var is declared
@@ -54,6 +56,28 @@ func TestLimitsOfArgumentsAndPolicies(t *testing.T) {
 		is.limits(&q)
 		if fmt.Sprintf("%+v", q) != fmt.Sprintf("%+v", want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", text, q, want)
+		}
+	}
+}
+
+// TestTheHeadsTimestampIsTakenWhereItIsOne: it is null without one, and publishers write what they like.
+func TestTheHeadsTimestampIsTakenWhereItIsOne(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		`{}`:                                              {},
+		`{"head_message_timestamp":null}`:                 {},
+		`{"head_message_timestamp":""}`:                   {},
+		`{"head_message_timestamp":0}`:                    {},
+		`{"head_message_timestamp":1795696589}`:           time.Unix(1795696589, 0),
+		`{"head_message_timestamp":1795696589000}`:        {}, // milliseconds
+		`{"head_message_timestamp":9223372036854775807}`:  {},
+		`{"head_message_timestamp":18446744073709551615}`: {},
+	} {
+		var is declared
+		if err := json.Unmarshal([]byte(text), &is); err != nil {
+			t.Fatal(err)
+		}
+		if got := is.headPublished(); !got.Equal(want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }
