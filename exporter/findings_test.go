@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/redis/go-redis/v9"
 
 	"idemscope/internal/answer"
