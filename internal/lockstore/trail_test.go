@@ -156,13 +156,13 @@ func TestTrimmingThatOutrunsUsShortensTheCoverage(t *testing.T) {
 		do(t, db.Client, "XADD", "idem_trail", id, "t", k.BizType, "b", k.BizID, "s", "received")
 	}
 	at := time.Now().Add(-time.Hour).UnixMilli()
-	add(fmt.Sprintf("%d-1", at), paid)
+	add(fmt.Sprintf("%d-0", at), paid)
 	poll()
 	if a := trail.Tell(t.Context(), flow.Flow{}, paid); !a.Covers(time.UnixMilli(at)) {
 		t.Fatalf("%+v", a)
 	}
-	add(fmt.Sprintf("%d-1", at+10), paid) // never read
-	add(fmt.Sprintf("%d-1", at+20), flow.Key{BizType: "pay", BizID: "2"})
+	add(fmt.Sprintf("%d-0", at+10), paid) // never read
+	add(fmt.Sprintf("%d-0", at+20), flow.Key{BizType: "pay", BizID: "2"})
 	do(t, db.Client, "XTRIM", "idem_trail", "MAXLEN", "1")
 	poll()
 	a := trail.Tell(t.Context(), flow.Flow{}, paid)
@@ -175,7 +175,7 @@ func TestTrimmingThatOutrunsUsShortensTheCoverage(t *testing.T) {
 	if a := trail.Tell(t.Context(), flow.Flow{}, flow.Key{BizType: "pay", BizID: "none"}); a.State != flow.Unknown || a.Reason.EN != "no consumer reports a trail" {
 		t.Errorf("deleted: %s %s", a.State, a.Reason.EN)
 	}
-	add(fmt.Sprintf("%d-1", at+5), flow.Key{BizType: "pay", BizID: "3"})
+	add(fmt.Sprintf("%d-0", at+5), flow.Key{BizType: "pay", BizID: "3"})
 	poll()
 	if a := trail.Tell(t.Context(), flow.Flow{}, flow.Key{BizType: "pay", BizID: "3"}); a.State != flow.Found {
 		t.Errorf("begun anew: %s %s", a.State, a.Reason.EN)
