@@ -3,6 +3,7 @@ module idemscope
 go 1.26.8
 
 require (
+	github.com/Azure/go-amqp v1.7.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0

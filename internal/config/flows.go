@@ -174,10 +174,28 @@ func (s *section) queue() *flow.Queue {
 	if q.DeadLetter = part.text("dead_letter"); q.DeadLetter != "" {
 		once(part.value("dead_letter"), q.DeadLetter, "dead_letter")
 	}
-	q.IDField = part.bodyField("id")
+	q.IDField, q.IDProperty = part.id()
 	q.TypeField = part.bodyField("type")
 	q.AckTimeout = part.duration("ack_timeout", 0, time.Second, year)
 	return q
+}
+
+// id reads where a message holds its biz_id: in a field of its JSON body, or in a
+// property; both "" when it is left out.
+func (s *section) id() (field, property string) {
+	part := s.section("id")
+	if part == nil {
+		return "", ""
+	}
+	defer part.close()
+	property = part.word("property", "", flow.PropertyMessageID)
+	if part.value("property").node == nil {
+		return part.required("json", "name the field of the JSON body, or write property: message_id"), ""
+	}
+	if v, both := part.take("json"); both {
+		part.problemf(v.at, v.path, "stands beside property; a biz_id is in one of the two, so leave the other out")
+	}
+	return "", property
 }
 
 // bodyField reads which field of a JSON body holds a value; "" when it is left out.

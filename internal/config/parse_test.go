@@ -262,3 +262,15 @@ flows:
 	}
 	wantSame(t, c)
 }
+
+func TestAQueueMayHoldTheBizIDInTheMessageID(t *testing.T) {
+	c := mustParse(t, minimal(`  refunds:
+    biz_types: [refund]
+    ledger: orders
+    queue: {broker: rabbit, name: refunds, id: {property: message_id}, type: {json: kind}}
+`), nil)
+	if q := c.Flows[1].Queue; q.IDProperty != flow.PropertyMessageID || q.IDField != "" || q.TypeField != "kind" || !q.NamesID() {
+		t.Errorf("%+v", q)
+	}
+	wantSame(t, c)
+}

@@ -139,7 +139,7 @@ func redactedFlow(f flow.Flow) *group {
 		queue.text("name", q.Name)
 		queue.list("retry", q.Retry)
 		queue.text("dead_letter", q.DeadLetter)
-		queue.bodyField("id", q.IDField)
+		queue.id(q)
 		queue.bodyField("type", q.TypeField)
 		queue.duration("ack_timeout", q.AckTimeout)
 		g.part("queue", queue)
@@ -219,6 +219,13 @@ func (g *group) redisKey(key string, k *flow.RedisKey) {
 		part.add("renewed", true)
 	}
 	g.part(key, part)
+}
+
+func (g *group) id(q *flow.Queue) {
+	part := &group{}
+	part.text("json", q.IDField)
+	part.text("property", q.IDProperty)
+	g.part("id", part)
 }
 
 func (g *group) bodyField(key, field string) {

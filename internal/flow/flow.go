@@ -61,11 +61,20 @@ type Queue struct {
 	DeadLetter string
 	// IDField is the field of a JSON message body that holds the biz_id; empty when not declared.
 	IDField string
+	// IDProperty is the message property that holds the biz_id instead: PropertyMessageID, or empty.
+	// IDField is empty then.
+	IDProperty string
 	// TypeField is the same for the biz_type; empty when the flow's queue carries one type.
 	TypeField string
 	// AckTimeout is how long the broker waits for an ack before it delivers again; 0 means not declared.
 	AckTimeout time.Duration
 }
+
+// PropertyMessageID is the property that a publisher gives a message as its id.
+const PropertyMessageID = "message_id"
+
+// NamesID reports whether the flow says where its messages hold the biz_id.
+func (q Queue) NamesID() bool { return q.IDField != "" || q.IDProperty != "" }
 
 // All lists the queues of the flow in the order work, retry, dead letter.
 func (q Queue) All() []string {

@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,5 +198,36 @@ func TestParseLanguage(t *testing.T) {
 		if _, ok := ParseLanguage(tag); ok {
 			t.Errorf("%q was taken for a language of ours", tag)
 		}
+	}
+}
+
+func TestAMessageIDIsTheBizIDWhereTheFlowSaysSo(t *testing.T) {
+	one := Flow{BizTypes: []string{"pay"}, Queue: &Queue{IDProperty: PropertyMessageID}}
+	typed := Flow{BizTypes: []string{"pay", "refund"}, Queue: &Queue{IDProperty: PropertyMessageID, TypeField: "kind"}}
+	field := Flow{BizTypes: []string{"pay"}, Queue: &Queue{IDField: "id"}}
+	for _, c := range []struct {
+		flow     Flow
+		id, body string
+		want     []Key
+	}{
+		{one, "A-1", "\xff no JSON", []Key{{"pay", "A-1"}}},
+		{one, "\xff", "", []Key{{"pay", "\xff"}}},
+		{one, "", `{"id":"B-2"}`, nil},
+		{typed, "A-1", `{"kind":"refund"}`, []Key{{"refund", "A-1"}}},
+		{typed, "A-1", `{"kind":"other"}`, nil},
+		{typed, "A-1", "no JSON", nil},
+		{typed, "A-1", "{\"kind\":\"refund\",\"x\":\"\xff\"}", nil},
+		{typed, "A-1", "{}", []Key{{"pay", "A-1"}, {"refund", "A-1"}}},
+		{field, "A-1", `{"id":"B-2"}`, []Key{{"pay", "B-2"}}},
+		{Flow{BizTypes: []string{"pay"}, Queue: &Queue{}}, "A-1", `{"id":"B-2"}`, nil},
+		{Flow{BizTypes: []string{"pay"}}, "A-1", "{}", nil},
+	} {
+		if got := c.flow.KeysOf(c.id, []byte(c.body)); !slices.Equal(got, c.want) {
+			t.Errorf("%q %q: %v, want %v", c.id, c.body, got, c.want)
+		}
+	}
+	// A message that is pasted into the search has no message id.
+	if got := one.KeysIn([]byte(`{"message_id":"A-1"}`)); got != nil {
+		t.Errorf("a body alone: %v", got)
 	}
 }

@@ -114,6 +114,11 @@ func (f Flow) keysIn(message map[string]any) []Key {
 	if !ok {
 		return nil
 	}
+	return f.keysOf(id, message)
+}
+
+// keysOf are the keys of an id whose type the message may name.
+func (f Flow) keysOf(id string, message map[string]any) []Key {
 	types := f.BizTypes
 	if t, ok := field(message, f.Queue.TypeField); ok {
 		types = nil
@@ -141,6 +146,24 @@ func (f Flow) KeysIn(body []byte) []Key {
 		return nil
 	}
 	return f.keysIn(message)
+}
+
+// KeysOf is KeysIn for a message with its id: in a flow whose messages hold the
+// biz_id in that property, the body is read for the type alone, if at all.
+func (f Flow) KeysOf(messageID string, body []byte) []Key {
+	switch {
+	case f.Queue == nil || f.Queue.IDProperty == "":
+		return f.KeysIn(body)
+	case messageID == "":
+		return nil
+	case f.Queue.TypeField == "":
+		return f.keysOf(messageID, nil)
+	}
+	message, ok := parseMessage(string(body))
+	if !ok || !utf8.Valid(body) {
+		return nil
+	}
+	return f.keysOf(messageID, message)
 }
 
 // field follows a dotted path through nested objects to a text or a number.

@@ -68,7 +68,7 @@ var guards = []guard{
 		why:     "internal/lockstore alone talks to Redis",
 	},
 	{
-		imports: []string{"github.com/rabbitmq/amqp091-go"},
+		imports: []string{"github.com/rabbitmq/amqp091-go", "github.com/Azure/go-amqp"},
 		rooms:   []string{"internal/broker/rabbitmq/link", "internal/broker/rabbitmq/tap", "internal/broker/rabbitmq/trace", "internal/lab", "internal/testkit"},
 		why:     "internal/broker/rabbitmq alone talks to RabbitMQ",
 	},

@@ -1,5 +1,5 @@
-// Package link connects to RabbitMQ by AMQP 0-9-1 and puts into words why that
-// fails, without the credential.
+// Package link connects to RabbitMQ by AMQP 0-9-1, or 1.0, and puts into words why
+// that fails, without the credential.
 //
 // It is for what idemscope owns itself: the queues of its tap and its trace. It
 // knows nothing of any queue.
@@ -97,11 +97,14 @@ func (a Address) Explain(err error) flow.Text {
 	var timeout net.Error
 	var unknownCA x509.UnknownAuthorityError
 	var certificate *tls.CertificateVerificationError
+	refused10 := a.explain10(err)
 	switch {
 	case errors.As(err, &said):
 		return said.Words()
 	case errors.As(err, &refused) && refused.Code != amqp.ChannelError:
 		return a.explainRefusal(refused)
+	case !refused10.Empty():
+		return refused10
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return flow.T("%s did not answer in time", "%s 没有及时应答", a.host)
 	case errors.As(err, &timeout) && timeout.Timeout():

@@ -112,7 +112,7 @@ const (
 	markBound = "bound"
 	markHere  = "here"
 
-	headerMark     = "idemscope-mark"
+	headerMark     = "idemscope_mark" // no hyphen: a filter has to name it
 	headerExchange = "idemscope-exchange"
 	headerAt       = "idemscope-at" // Unix time in ms, by the clock of the writer
 )

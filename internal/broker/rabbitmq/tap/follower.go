@@ -24,6 +24,8 @@ const (
 	standsAfter = 15 * time.Second
 	// lookEvery is how often exchanges and bindings are read anew.
 	lookEvery = 5 * time.Minute
+	// searchEvery is how often the broker is asked to search its stream.
+	searchEvery = 10 * time.Second
 	// prefetch is how many messages are on their way to us at most.
 	prefetch = 1000
 	// ackEvery acks in heaps; a stream needs acks for its flow control alone.
@@ -47,6 +49,9 @@ type Follower struct {
 
 	mu    sync.Mutex
 	index *index
+
+	// searched is when the broker was last asked for what the index has forgotten.
+	searched time.Time
 
 	// What Run alone uses.
 	next   int64 // the offset to read next; -1: the first there is
@@ -89,9 +94,31 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// Tell is what the tap knows of a key; nil for a flow of another broker.
-func (f *Follower) Tell(_ context.Context, fl flow.Flow, k flow.Key) *flow.Account {
-	return f.current().account(fl.Name, k)
+// Tell is what the tap knows of a key; nil for a flow of another broker. For what
+// the index has forgotten it asks the broker, where that can search.
+func (f *Follower) Tell(ctx context.Context, fl flow.Flow, k flow.Key) *flow.Account {
+	x := f.current()
+	a := x.account(fl.Name, k)
+	if a == nil || !x.forgot(fl.Name, a) || !searchable(x.version(), fl, k) || !f.maySearch() {
+		return a
+	}
+	if found := f.tap.NewScanner().searchAlone(ctx, x, fl, k); found != nil {
+		return found
+	}
+	return a
+}
+
+// maySearch bounds what a search costs the broker, which goes through all of the
+// stream: look-ups in between are answered from the index, which says how far
+// back it goes.
+func (f *Follower) maySearch() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.searched) < searchEvery {
+		return false
+	}
+	f.searched = time.Now()
+	return true
 }
 
 // Tally counts what was read.

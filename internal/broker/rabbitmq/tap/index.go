@@ -232,6 +232,14 @@ func (x *index) coveredFrom(name string) time.Time {
 	return since
 }
 
+// forgot reports whether the stream goes further back than the account does.
+func (x *index) forgot(name string, a *flow.Account) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	from := x.coveredFrom(name)
+	return a.Seen() && !from.IsZero() && a.Since.After(from)
+}
+
 // lose notes that the stream is not followed, and why.
 func (x *index) lose(reason flow.Text) {
 	x.mu.Lock()
@@ -271,7 +279,7 @@ func (x *index) doubt(of *indexed, k flow.Key) flow.Text {
 		feeds = feeds || r.flow == of.flow.Name
 	}
 	switch {
-	case of.flow.Queue.IDField == "":
+	case !of.flow.Queue.NamesID():
 		return noField
 	case len(k.BizID) > maxID || len(k.BizType) > maxID:
 		return flow.T("ids beyond %d bytes are not indexed", "超过 %d 字节的 ID 不会被索引", maxID)
@@ -282,7 +290,7 @@ func (x *index) doubt(of *indexed, k flow.Key) flow.Text {
 	case of.large > 0:
 		return flow.T("%d messages of this flow beyond 1 MB were not read", "该流程有 %d 条超过 1 MB 的消息没有读取", of.large)
 	case of.keys == 0 && of.unread > 0:
-		return flow.T("none of the %d messages of this flow could be read: does queue.id.json name the right field?", "该流程的 %d 条消息都无法读取：queue.id.json 的字段是否正确？", of.unread)
+		return flow.T("none of the %d messages of this flow could be read: do queue.id and queue.type name the right places?", "该流程的 %d 条消息都无法读取：queue.id 和 queue.type 的设置是否正确？", of.unread)
 	case x.since.IsZero():
 		return flow.T("the stream does not tell from when on it is complete", "stream 没有说明从何时起是完整的")
 	}

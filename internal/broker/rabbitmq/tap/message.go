@@ -150,12 +150,13 @@ const (
 	tooLarge                   // not looked at
 )
 
-// keyOf reads the key of a message of the flow.
+// keyOf reads the key of a message of the flow, and its body only where that holds a part of it.
 func keyOf(f flow.Flow, d amqp.Delivery) (flow.Key, reading) {
-	if tooLong, _ := d.Headers[headerTooLong].(bool); tooLong || len(d.Body) > maxBody {
+	inBody := f.Queue.IDProperty == "" || f.Queue.TypeField != ""
+	if tooLong, _ := d.Headers[headerTooLong].(bool); inBody && (tooLong || len(d.Body) > maxBody) {
 		return flow.Key{}, tooLarge
 	}
-	keys := f.KeysIn(d.Body)
+	keys := f.KeysOf(d.MessageId, d.Body)
 	switch {
 	case len(keys) != 1:
 		return flow.Key{}, notReadable

@@ -75,7 +75,7 @@ func (x *index) add(d amqp.Delivery, arrived time.Time) {
 			continue
 		}
 		candidates = append(candidates, f.Name)
-		if k, ok := keyOf(f, d.Body); ok {
+		if k, ok := keyOf(f, e.MessageID, d.Body); ok {
 			read = true
 			x.put(flow.Place{Flow: f.Name, Key: k}, e)
 		}
@@ -104,11 +104,11 @@ func (x *index) put(p flow.Place, e flow.Event) {
 	}
 }
 
-func keyOf(f flow.Flow, body []byte) (flow.Key, bool) {
+func keyOf(f flow.Flow, messageID string, body []byte) (flow.Key, bool) {
 	if len(body) > maxBody {
 		return flow.Key{}, false
 	}
-	keys := f.KeysIn(body)
+	keys := f.KeysOf(messageID, body)
 	if len(keys) != 1 || len(keys[0].BizID) > maxID || len(keys[0].BizType) > maxID {
 		return flow.Key{}, false
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"idemscope/internal/flow"
 	"idemscope/internal/testkit"
 )
@@ -270,5 +272,16 @@ func TestTheGuardRefusesWhatIsNoOrder(t *testing.T) {
 		if err := Guard(strings.NewReader(text), &out); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), password) || out.Len() > 0 {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+func TestADeliveryIsCountedByItsMessageIDWhereThatIsTheBizID(t *testing.T) {
+	charges := flow.Flow{Name: "charges", BizTypes: []string{"charge"}, Queue: &flow.Queue{Broker: "rabbit", Name: "charges", IDProperty: flow.PropertyMessageID}}
+	x := (&Trace{flows: []flow.Flow{charges}}).newIndex()
+	for _, id := range []string{"1", "1", "2", ""} {
+		x.add(amqp.Delivery{RoutingKey: deliverPrefix + "charges", Body: []byte("no JSON"), Headers: amqp.Table{"properties": amqp.Table{"message_id": id}}}, time.Now())
+	}
+	if top := x.top(3); len(top) != 2 || top[0].Key != (flow.Key{BizType: "charge", BizID: "1"}) || top[0].Deliveries != 2 || x.unread != 1 {
+		t.Errorf("%+v, %d unreadable", top, x.unread)
 	}
 }
