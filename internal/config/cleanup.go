@@ -144,10 +144,10 @@ func (s *section) judge(t CleanupTask, c *Config, tables map[string]place) {
 	v, l := s.value("ledger"), c.Ledgers[i]
 	switch {
 	case t.ArchiveTable == "":
-	case l.Archive == "":
+	case l.Archive == "" && t.ArchiveTable != l.Table:
 		// Look-ups find what the janitor has moved.
 		c.Ledgers[i].Archive = t.ArchiveTable
-	case l.Archive != t.ArchiveTable:
+	case l.Archive != "" && l.Archive != t.ArchiveTable:
 		s.problemf(archive.at, archive.path, "moves rows to %q, but look-ups search ledgers.%s.archive: %q; write the same table, or leave that key out", t.ArchiveTable, l.Name, l.Archive)
 	}
 	if l.Preset == "state_machine" || l.Preset == "outbox" {
