@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -42,32 +43,67 @@ func main() {
 	}
 }
 
+// atOnce is how many changes are tried at the same time.
+var atOnce = max(1, runtime.NumCPU())
+
 func run(folder string) (survivors, all int, err error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	mutants, err := mutantsIn(folder)
 	if err != nil {
 		return 0, 0, err
 	}
+	type outcome struct {
+		mutant
+		noticed bool
+		err     error
+	}
+	todo, outcomes := make(chan mutant, len(mutants)), make(chan outcome)
+	for _, m := range mutants {
+		todo <- m
+	}
+	close(todo)
+	for range atOnce {
+		go func() {
+			for m := range todo {
+				noticed, err := m.noticed(folder)
+				outcomes <- outcome{m, noticed, err}
+			}
+		}()
+	}
+	for range mutants {
+		o := <-outcomes
+		if o.err != nil {
+			return survivors, all, o.err
+		}
+		all++
+		if !o.noticed {
+			survivors++
+			fmt.Printf("not noticed: %s\n", o.where)
+		}
+		if all%50 == 0 {
+			fmt.Fprintf(os.Stderr, "%d of %d\n", all, len(mutants))
+		}
+	}
+	return survivors, all, nil
+}
+
+// mutantsIn lists the changes of all files that are no tests.
+func mutantsIn(folder string) ([]mutant, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var all []mutant
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		mutants, err := mutantsOf(file)
+		of, err := mutantsOf(file)
 		if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
-		for _, m := range mutants {
-			noticed, err := m.noticed(folder)
-			if err != nil {
-				return 0, 0, err
-			}
-			all++
-			if !noticed {
-				survivors++
-				fmt.Printf("not noticed: %s\n", m.where)
-			}
-		}
+		all = append(all, of...)
 	}
-	return survivors, all, nil
+	return all, nil
 }
 
 // swaps are the operators that are exchanged for one another.
@@ -104,7 +140,7 @@ func mutantsOf(file string) ([]mutant, error) {
 }
 
 // noticed reports whether the tests fail with the mutant; one that does not
-// compile counts as noticed.
+// compile, or that makes a test run for ever, counts as noticed.
 func (m mutant) noticed(folder string) (bool, error) {
 	source, err := os.ReadFile(m.file)
 	if err != nil {
@@ -132,5 +168,5 @@ func (m mutant) noticed(folder string) (bool, error) {
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
 		return false, err
 	}
-	return exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", list, "./"+folder).Run() != nil, nil
+	return exec.Command("go", "test", "-count=1", "-vet=off", "-failfast", "-timeout=30s", "-overlay", list, "./"+folder).Run() != nil, nil
 }
