@@ -87,6 +87,7 @@ func New(o Options) (http.Handler, error) {
 		}
 		c.language = language
 	}
+	c.Desk = newOrderly(c.Desk)
 	if c.Zone == nil {
 		c.Zone = time.UTC
 	}

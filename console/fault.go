@@ -106,6 +106,14 @@ func noIDInMessage() *fault {
 	}
 }
 
+func busy() *fault {
+	return &fault{
+		Status: http.StatusServiceUnavailable, Code: "busy",
+		Title:  flow.T("Many people are looking up keys at this moment.", "此刻有很多人在查询。"),
+		Remedy: flow.T("To spare the stores, only so many look-ups run at once. Load this page again in a moment.", "为保护存储，同时进行的查询数量有限。请稍后重新加载本页。"),
+	}
+}
+
 func severalFlows(v visit, places []flow.Place) *fault {
 	f := &fault{
 		Status: http.StatusMultipleChoices, Code: "several_flows",
@@ -145,6 +153,8 @@ func faultOf(v visit, err error) *fault {
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.Is(err, errBusy):
+		return busy()
 	case errors.As(err, &noFlow):
 		return unknownKey(v, noFlow)
 	case errors.Is(err, flow.ErrEmptyQuery):
@@ -164,6 +174,9 @@ func (c *console) fail(g *gin.Context, v visit, err error) {
 	f := faultOf(v, err)
 	if f.cause != nil && g.Request.Context().Err() == nil {
 		c.Logger.Error("console: request failed", "path", g.Request.URL.Path, "err", f.cause)
+	}
+	if f.Status == http.StatusServiceUnavailable {
+		g.Header("Retry-After", "1")
 	}
 	if v.api {
 		c.json(g, f.Status, map[string]any{"error": map[string]string{"code": f.Code, "message": f.message(v.lang)}})
