@@ -37,7 +37,7 @@ type api struct {
 
 // serve sets the console up on the stores, as the program does.
 func serve(s *stores) (a *api, err error) {
-	a = &api{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: perSecond}, Timeout: time.Minute}}
+	a = &api{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowded}, Timeout: time.Minute}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.stop())
