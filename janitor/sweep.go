@@ -130,8 +130,7 @@ func (s *sweep) step(ctx context.Context) *ending {
 	if err == nil && end == nil {
 		began := s.janitor.now()
 		if err = s.batch(ctx); err == nil {
-			// As much pause as work leaves half of the server to others.
-			s.janitor.pause(ctx, s.janitor.now().Sub(began))
+			s.janitor.pause(ctx, s.task.Limits.rest(s.janitor.now().Sub(began)))
 			return nil
 		}
 	}

@@ -61,6 +61,18 @@ type Limits struct {
 	MaxReplicaLag time.Duration
 	// MaxThreadsRunning and MaxHistoryLength: 0 means no limit.
 	MaxThreadsRunning, MaxHistoryLength int
+	// Duty is the part of the time in which a sweep works, 1 to 100 percent; 0 means
+	// 50: as much pause as work.
+	Duty int
+}
+
+// rest is how long a sweep pauses after a batch that took so long.
+func (l Limits) rest(took time.Duration) time.Duration {
+	duty := time.Duration(l.Duty)
+	if duty == 0 {
+		duty = 50
+	}
+	return took * (100 - duty) / duty
 }
 
 // server is what the configuration calls the server of the task.

@@ -40,6 +40,7 @@ func (s *stores) openTask(c *config.Config, t config.CleanupTask) (janitor.Task,
 		RunTime: t.RunTime, Rows: int64(t.Rows), StopFile: t.StopFile,
 		Limits: janitor.Limits{
 			MaxReplicaLag: t.Throttle.MaxReplicaLag, MaxThreadsRunning: t.Throttle.MaxThreadsRunning, MaxHistoryLength: t.Throttle.MaxHistoryLength,
+			Duty: t.Throttle.Duty,
 		},
 	}
 	for _, f := range s.catalog.Flows() {

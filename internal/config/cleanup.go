@@ -65,6 +65,8 @@ type Throttle struct {
 	MaxReplicaLag time.Duration
 	// MaxThreadsRunning and MaxHistoryLength bound what the server does; 0 means no bound.
 	MaxThreadsRunning, MaxHistoryLength int
+	// Duty is the part of the time in which a sweep works: 1 to 100 percent.
+	Duty int
 }
 
 // act reads the credential of a server with which it may be changed; without a name when there is none.
@@ -167,6 +169,7 @@ func (s *section) throttle() Throttle {
 		MaxReplicaLag:     part.duration("max_replica_lag", 10*time.Second, time.Second, time.Hour),
 		MaxThreadsRunning: part.whole("max_threads_running", 50, 0, 100_000),
 		MaxHistoryLength:  part.whole("max_history_length", 100_000, 0, 1<<40),
+		Duty:              part.whole("duty", 50, 1, 100),
 	}
 	for _, it := range part.list("replicas") {
 		if !slices.Contains(s.defined["mysql"], it.text) {
@@ -254,6 +257,7 @@ func (t CleanupTask) redacted() *group {
 	throttle.duration("max_replica_lag", t.Throttle.MaxReplicaLag)
 	throttle.add("max_threads_running", t.Throttle.MaxThreadsRunning)
 	throttle.add("max_history_length", t.Throttle.MaxHistoryLength)
+	throttle.add("duty", t.Throttle.Duty)
 	g.part("throttle", throttle)
 	return g
 }

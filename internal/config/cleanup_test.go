@@ -32,7 +32,7 @@ func TestACleanupTaskHasSafeDefaults(t *testing.T) {
 	c := mustParse(t, minimal("cleanup: {tasks: {orders: {ledger: orders, retain: 1h, action: delete}}}"), nil)
 	want := CleanupTask{
 		Name: "orders", Ledger: "orders", Retain: time.Hour, Action: CleanupDelete, Batch: 2000, TimeZone: time.UTC,
-		Throttle: Throttle{MaxReplicaLag: 10 * time.Second, MaxThreadsRunning: 50, MaxHistoryLength: 100_000},
+		Throttle: Throttle{MaxReplicaLag: 10 * time.Second, MaxThreadsRunning: 50, MaxHistoryLength: 100_000, Duty: 50},
 	}
 	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"idemscope/internal/ledger"
+	"idemscope/janitor"
+)
+
+// cleanup is one way to clean the table.
+type cleanup struct {
+	name string
+	// run cleans for about that long. It returns how long each transaction took,
+	// where that is known.
+	run func(ctx context.Context, s *store, length time.Duration) ([]time.Duration, error)
+}
+
+var (
+	fullSpeed   = cleanup{"janitor", ours(100, false)}
+	defaultDuty = cleanup{"janitor with its pauses", ours(0, false)}
+	toTable     = cleanup{"janitor to a table", ours(100, true)}
+	bareLoop    = cleanup{"range deletes", rangeDeletes}
+	rowByRow    = cleanup{"pt-archiver", ptArchiver("--purge", "--txn-size", "2000")}
+	bulkDelete  = cleanup{"pt-archiver --bulk-delete", ptArchiver("--purge", "--bulk-delete", "--commit-each")}
+	ptToTable   = cleanup{"pt-archiver --dest", ptArchiver("--dest", "t="+archive, "--bulk-insert", "--bulk-delete", "--commit-each")}
+)
+
+// timed is a session that notes how long each transaction takes.
+type timed struct {
+	janitor.Session
+	mu    *sync.Mutex
+	times *[]time.Duration
+}
+
+func (t timed) Sweep(ctx context.Context, b ledger.SweepBatch, cutoff time.Time) (ledger.SweepBatch, error) {
+	began := time.Now()
+	swept, err := t.Session.Sweep(ctx, b, cutoff)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*t.times = append(*t.times, time.Since(began))
+	return swept, err
+}
+
+// ours runs the janitor as the service does.
+func ours(duty int, archives bool) func(context.Context, *store, time.Duration) ([]time.Duration, error) {
+	return func(ctx context.Context, s *store, length time.Duration) (times []time.Duration, err error) {
+		report, err := s.janitor(ctx, length, duty, archives, &times)
+		if err == nil && report.Ended != janitor.OutOfTime && report.Ended != janitor.Done {
+			err = fmt.Errorf("the janitor ended with %s: %s", report.Ended, report.Why.EN)
+		}
+		return times, err
+	}
+}
+
+// janitor runs one sweep, of limited length unless that is 0.
+func (s *store) janitor(ctx context.Context, length time.Duration, duty int, archives bool, times *[]time.Duration) (janitor.Report, error) {
+	sweeper, err := ledger.NewSweeper(s.options())
+	if err != nil {
+		return janitor.Report{}, err
+	}
+	defer sweeper.Close()
+	var mu sync.Mutex
+	return s.janitorOn(ctx, length, duty, archives, func(ctx context.Context, t *ledger.SweepTable) (janitor.Session, error) {
+		session, err := sweeper.Open(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		return timed{session, &mu, times}, nil
+	})
+}
+
+func (s *store) options() ledger.ServerOptions {
+	return ledger.ServerOptions{Name: "bench", Socket: s.Socket, Database: database, User: "root", MaxConns: 2, StatementLimit: time.Minute}
+}
+
+// janitorOn runs one sweep over the sessions that open returns.
+func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, archives bool, open func(context.Context, *ledger.SweepTable) (janitor.Session, error)) (janitor.Report, error) {
+	server, err := ledger.NewServer(s.options())
+	if err != nil {
+		return janitor.Report{}, err
+	}
+	defer server.Close()
+	mapping, err := ledger.NewMapping("idempotent_record", ledger.MappingSpec{})
+	if err != nil {
+		return janitor.Report{}, err
+	}
+	l, err := ledger.New(ledger.Options{Name: "bench", Server: server, Table: table, Mapping: mapping})
+	if err != nil {
+		return janitor.Report{}, err
+	}
+	to := ""
+	if archives {
+		to = archive
+	}
+	tables, err := l.SweepTables(to)
+	if err != nil {
+		return janitor.Report{}, err
+	}
+	task := janitor.Task{
+		Name: "bench", Ledger: "bench", Tables: tables, Retain: retain, Batch: 2000, RunTime: length,
+		Limits: janitor.Limits{MaxThreadsRunning: 50, MaxHistoryLength: 100_000, Duty: duty}, Open: open,
+	}
+	j, err := janitor.New(janitor.Options{Tasks: []janitor.Task{task}, Metrics: janitor.NewMetrics(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		return janitor.Report{}, err
+	}
+	return j.Sweep(ctx, task.Name, false)
+}
+
+// rangeDeletes is the least that a cleanup can do: 2000 ids a transaction, no look before it.
+func rangeDeletes(ctx context.Context, s *store, length time.Duration) (times []time.Duration, err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_, resetErr := conn.ExecContext(context.WithoutCancel(ctx), "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+		if err == nil {
+			err = resetErr
+		}
+	}()
+	var cutoff string
+	if err := conn.QueryRowContext(ctx, "SELECT UTC_TIMESTAMP() - INTERVAL ? SECOND", int(retain.Seconds())).Scan(&cutoff); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for after := 0; after < s.size.rows && time.Since(began) < length; after += 2000 {
+		started := time.Now()
+		if _, err := conn.ExecContext(ctx, "DELETE FROM "+table+" WHERE id > ? AND id <= ? AND status = 2 AND update_time < ?", after, after+2000, cutoff); err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(started))
+	}
+	return times, nil
+}
+
+// ptArchiver runs Percona's tool on the same rows.
+func ptArchiver(mode ...string) func(context.Context, *store, time.Duration) ([]time.Duration, error) {
+	return func(ctx context.Context, s *store, length time.Duration) ([]time.Duration, error) {
+		args := append([]string{
+			"--no-version-check", "--no-check-charset", "--primary-key-only", "--limit", "2000", "--run-time", fmt.Sprintf("%ds", int(length.Seconds())),
+			"--source", "S=" + s.Socket + ",u=root,D=" + database + ",t=" + table + ",A=utf8mb4,L=1",
+			"--where", fmt.Sprintf("status=2 AND update_time < UTC_TIMESTAMP() - INTERVAL %d SECOND", int(retain.Seconds())),
+		}, mode...)
+		if mode[0] == "--dest" { // a copy needs all columns
+			args = append(args[:2], args[3:]...)
+		}
+		said, err := exec.CommandContext(ctx, "pt-archiver", args...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("pt-archiver %s: %w: %s", strings.Join(mode, " "), err, said)
+		}
+		return nil, err
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"idemscope/bench/figure"
+)
+
+// batchTarget is how long the janitor means a transaction to take.
+const batchTarget = 25 * time.Millisecond
+
+// rate runs a cleanup on the restored table and returns rows a second.
+func rate(ctx context.Context, s *store, c cleanup, length time.Duration) (perSecond float64, times []time.Duration, err error) {
+	if err := s.restore(ctx); err != nil {
+		return 0, nil, fmt.Errorf("restore the table: %w", err)
+	}
+	return measured(ctx, s, c, length)
+}
+
+func measured(ctx context.Context, s *store, c cleanup, length time.Duration) (perSecond float64, times []time.Duration, err error) {
+	before, err := s.old(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	began := time.Now()
+	if times, err = c.run(ctx, s, length); err != nil {
+		return 0, nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	took := time.Since(began)
+	after, err := s.old(ctx)
+	if before == after && err == nil {
+		err = fmt.Errorf("%s removed nothing", c.name)
+	}
+	return float64(before-after) / took.Seconds(), times, err
+}
+
+// rates runs several cleanups in turns, each of which begins a round once.
+func rates(ctx context.Context, s *store, size sizes, all []cleanup) (map[string][]float64, error) {
+	found := map[string][]float64{}
+	for round := range size.turns {
+		for i := range all {
+			c := all[(i+round)%len(all)]
+			perSecond, _, err := rate(ctx, s, c, size.turn)
+			if err != nil {
+				return nil, err
+			}
+			found[c.name] = append(found[c.name], perSecond)
+		}
+	}
+	return found, nil
+}
+
+// ratio is the median of the ratios of the rounds.
+func ratio(found map[string][]float64, a, b cleanup) float64 {
+	var ratios []float64
+	for i := range found[a.name] {
+		ratios = append(ratios, found[a.name][i]/found[b.name][i])
+	}
+	return figure.Median(ratios)
+}
+
+// speed compares how fast rows go with nobody else there.
+func speed(ctx context.Context, s *store, size sizes) ([]figure.Figure, error) {
+	found, err := rates(ctx, s, size, []cleanup{fullSpeed, bareLoop, rowByRow, bulkDelete})
+	if err != nil {
+		return nil, err
+	}
+	setting := fmt.Sprintf("%d rows, %s each, median of %d rounds, without pauses: %.0f rows/s", size.rows, size.turn, size.turns, figure.Median(found[fullSpeed.name]))
+	by := func(c cleanup) string {
+		return fmt.Sprintf("%s; %s: %.0f rows/s", setting, c.name, figure.Median(found[c.name]))
+	}
+	return []figure.Figure{
+		{Name: "delete_by_row_by_row", Value: ratio(found, fullSpeed, rowByRow), Goal: figure.AtLeast(10), Setting: by(rowByRow)},
+		{Name: "delete_by_bulk_delete", Value: ratio(found, fullSpeed, bulkDelete), Goal: figure.AtLeast(1.8), Setting: by(bulkDelete)},
+		{Name: "delete_by_bare_loop", Value: ratio(found, fullSpeed, bareLoop), Goal: figure.AtLeast(0.95), Setting: by(bareLoop)},
+	}, nil
+}
+
+// archives compares how fast rows go to another table.
+func archives(ctx context.Context, s *store, size sizes) ([]figure.Figure, error) {
+	found, err := rates(ctx, s, size, []cleanup{toTable, ptToTable})
+	if err != nil {
+		return nil, err
+	}
+	return []figure.Figure{{Name: "archive_to_table_by_pt_archiver", Value: ratio(found, toTable, ptToTable), Goal: figure.AtLeast(2),
+		Setting: fmt.Sprintf("%d rows, %s each, median of %d rounds; %.0f by %.0f rows/s (--bulk-insert --bulk-delete)", size.rows, size.turn, size.turns,
+			figure.Median(found[toTable.name]), figure.Median(found[ptToTable.name]))}}, nil
+}
+
+// felt is what consumers feel of a cleanup, and what the cleanup achieves.
+type felt struct {
+	perSecond  float64
+	times      []time.Duration
+	alone      *waits // before the cleanup
+	beside     *waits // while it runs
+	insertP99s float64
+}
+
+// beside runs consumers, and after a while a cleanup next to them.
+func beside(ctx context.Context, s *store, size sizes, c cleanup) (f felt, err error) {
+	if err := s.restore(ctx); err != nil {
+		return f, err
+	}
+	db, err := s.open(database, 64)
+	if err != nil {
+		return f, err
+	}
+	defer db.Close()
+	people := &consumers{db: db, rows: size.rows, name: rand.Int64N(1e15)}
+	if _, err := people.consume(ctx, time.Second); err != nil { // connections are opened
+		return f, err
+	}
+	if f.alone, err = people.consume(ctx, size.turn); err != nil {
+		return f, err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		f.perSecond, f.times, err = measured(ctx, s, c, size.turn)
+		ended <- err
+	}()
+	f.beside, err = people.consume(ctx, size.turn)
+	err = errors.Join(err, <-ended)
+	if err == nil {
+		f.insertP99s = f.beside.p99() / f.alone.p99()
+	}
+	return f, err
+}
+
+// besideConsumers compares what consumers feel of the janitor with its pauses, and of pt-archiver.
+func besideConsumers(ctx context.Context, s *store, size sizes) ([]figure.Figure, error) {
+	var grown, faster, inTime, longest []float64
+	var said string
+	for round := range size.turns {
+		order := []cleanup{defaultDuty, rowByRow}
+		if round%2 == 1 {
+			order[0], order[1] = order[1], order[0]
+		}
+		results := map[string]felt{}
+		for _, c := range order {
+			f, err := beside(ctx, s, size, c)
+			if err != nil {
+				return nil, err
+			}
+			results[c.name] = f
+		}
+		mine, theirs := results[defaultDuty.name], results[rowByRow.name]
+		grown = append(grown, mine.insertP99s/theirs.insertP99s)
+		faster = append(faster, mine.perSecond/theirs.perSecond)
+		inTime = append(inTime, within(mine.times, batchTarget))
+		longest = append(longest, mine.beside.max())
+		said = fmt.Sprintf("last round: INSERT P99 %.1f -> %.1f ms beside the janitor, %.1f -> %.1f ms beside pt-archiver", mine.alone.p99(), mine.beside.p99(), theirs.alone.p99(), theirs.beside.p99())
+	}
+	setting := fmt.Sprintf("%d records a second beside it with late duplicates and completions, %s, median of %d rounds", pairs, size.turn, size.turns)
+	return []figure.Figure{
+		{Name: "beside_rate_by_row_by_row", Value: figure.Median(faster), Goal: figure.AtLeast(3), Setting: setting},
+		{Name: "beside_p99_growth_by_row_by_row", Value: figure.Median(grown), Goal: figure.AtMost(1), Setting: setting + "; " + said},
+		{Name: "beside_batches_in_time", Value: figure.Median(inTime), Goal: figure.AtLeast(0.95), Setting: setting + "; share of transactions of at most 25 ms"},
+		{Name: "beside_longest_statement", Value: figure.Median(longest), Unit: "ms", Goal: figure.AtMost(250), Setting: setting},
+	}, nil
+}
+
+// within is the share of the times up to the limit.
+func within(times []time.Duration, limit time.Duration) float64 {
+	n := 0
+	for _, t := range times {
+		if t <= limit {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(times), 1))
+}
+
+// besideOthers keeps both cores busy with other work.
+func besideOthers(ctx context.Context, s *store, size sizes) ([]figure.Figure, error) {
+	busy, idle := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	for range 2 {
+		others.Go(func() {
+			for n := uint64(1); busy.Err() == nil; {
+				for range 1 << 16 {
+					n = n*6364136223846793005 + 1442695040888963407
+				}
+			}
+		})
+	}
+	f, err := beside(ctx, s, size, defaultDuty)
+	idle()
+	others.Wait()
+	if err != nil {
+		return nil, err
+	}
+	setting := fmt.Sprintf("two busy loops and %d records a second beside it, %s; %.0f rows/s", pairs, size.turn, f.perSecond)
+	return []figure.Figure{
+		{Name: "busy_batch_p95", Value: figure.Quantile(f.times, 0.95).Seconds() * 1000, Unit: "ms", Goal: figure.AtMost(2 * batchTarget.Seconds() * 1000), Setting: setting},
+		{Name: "busy_longest_statement", Value: f.beside.max(), Unit: "ms", Goal: figure.AtMost(250), Setting: fmt.Sprintf("%s; before the cleanup %.0f ms", setting, f.alone.max())},
+	}, nil
+}
