@@ -30,6 +30,7 @@ var rooms = map[string][]string{
 	"internal/answer":                judges,
 	"internal/doctor":                stores,
 	"internal/draft":                 with(stores, "internal/broker/rabbitmq"),
+	"internal/archive":               nil,
 	"internal/audit":                 words,
 	"internal/access":                with(words, "internal/audit"),
 	"internal/action":                with(answer, "internal/access", "internal/audit"),
@@ -40,7 +41,7 @@ var rooms = map[string][]string{
 	"janitor":                        stores,
 	"internal/lab/servers":           nil,
 	"internal/lab":                   with(answer, "internal/lab/servers"),
-	"internal/app": with(answer, "internal/access", "internal/action", "internal/audit", "internal/mask", "internal/doctor", "internal/draft", "internal/config", "internal/broker/rabbitmq",
+	"internal/app": with(answer, "internal/archive", "internal/access", "internal/action", "internal/audit", "internal/mask", "internal/doctor", "internal/draft", "internal/config", "internal/broker/rabbitmq",
 		"internal/broker/rabbitmq/link", "internal/broker/rabbitmq/tap", "internal/broker/rabbitmq/trace", "internal/lab/servers", "internal/lab", "exporter", "console", "janitor"),
 	"cmd/idemscope": with(words, "internal/app"),
 
