@@ -20,8 +20,8 @@ const childEnv = "IDEMSCOPE_JANITOR_CHILD"
 
 // child is a sweep that dies on the way.
 type child struct {
-	Addr, Database, Archive string
-	DieAfter                time.Duration // from the first batch on
+	Addr, Database, Archive, Files string
+	DieAfter                       time.Duration // from the first batch on
 }
 
 // sweepAsChild kills its own process as a power cut would: nothing is cleaned up.
@@ -30,7 +30,7 @@ func sweepAsChild() {
 	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &c); err != nil {
 		panic(err)
 	}
-	task, _, err := place{addr: c.Addr, database: c.Database, table: "idempotent_record", preset: "idempotent_record", archive: c.Archive}.open()
+	task, _, err := place{addr: c.Addr, database: c.Database, table: "idempotent_record", preset: "idempotent_record", archive: c.Archive, files: c.Files}.open()
 	if err != nil {
 		panic(err)
 	}
@@ -68,53 +68,67 @@ func (c child) run(t *testing.T) (killed bool) {
 	return err != nil
 }
 
+// TestAKillAtAnyPointLosesAndDoublesNothing kills a hundred sweeps, a third of
+// them for each way to let rows go.
 func TestAKillAtAnyPointLosesAndDoublesNothing(t *testing.T) {
-	for _, archive := range []string{"", "idempotent_record_archive"} {
-		t.Run("archive "+archive, func(t *testing.T) {
+	const perMode = 34
+	for _, mode := range []string{"delete", "to a table", "to files"} {
+		t.Run(mode, func(t *testing.T) {
 			db := testkit.MySQL(t)
 			db.Exec(t, record)
-			if archive != "" {
+			p := recordsIn(db)
+			switch mode {
+			case "to a table":
 				db.Exec(t, recordArchive)
 				db.Exec(t, plainArchive)
+				p.archive = "idempotent_record_archive"
+			case "to files":
+				p.files = t.TempDir()
 			}
-			fill(t, db, 24_000, 2, 30)
+			fill(t, db, 40_000, 2, 30)
 			db.Exec(t, "UPDATE idempotent_record SET status = 1 + id % 3 * 2 WHERE id % 7 = 0") // 1, 3 or 5
 			fill(t, db, 100, 2, 1)
 			const candidates = "status = 2 AND update_time < UTC_TIMESTAMP() - INTERVAL 7 DAY"
 			expired := rowsOf(t, db.DB, "idempotent_record", candidates)
 			rest := rowsOf(t, db.DB, "idempotent_record", "NOT ("+candidates+")")
 			kills := 0
-			for kills < 10 {
-				c := child{Addr: db.Addr, Database: db.Name, Archive: archive, DieAfter: time.Duration(rand.Int64N(int64(20 * time.Millisecond)))}
+			for kills < perMode {
+				c := child{Addr: db.Addr, Database: db.Name, Archive: p.archive, Files: p.files, DieAfter: time.Duration(rand.Int64N(int64(15 * time.Millisecond)))}
 				if !c.run(t) {
 					break
 				}
 				kills++
 			}
-			if kills < 5 {
-				t.Errorf("only %d children were killed", kills)
+			if kills < perMode {
+				t.Errorf("only %d sweeps were killed", kills)
 			}
-			p := recordsIn(db)
-			p.archive = archive
 			sweepNow(t, hire(t, p.task(t)), Done)
-			compareAfterKills(t, db, archive, expired, rest)
+			compareAfterKills(t, db, p, expired, rest)
 		})
 	}
 }
 
 // compareAfterKills checks that every expired row is where it belongs, and every
 // other row where it was, byte for byte.
-func compareAfterKills(t *testing.T, db *testkit.Database, archive string, expired, rest map[string]string) {
+func compareAfterKills(t *testing.T, db *testkit.Database, p place, expired, rest map[string]string) {
 	t.Helper()
 	now := rowsOf(t, db.DB, "idempotent_record", "1 = 1")
 	if checksum(now) != checksum(rest) || len(now) != len(rest) {
 		t.Errorf("%d rows are left, want %d alike", len(now), len(rest))
 	}
-	if archive == "" {
+	var kept map[string]string
+	switch {
+	case p.archive != "":
+		kept = rowsOf(t, db.DB, p.archive, "1 = 1")
+	case p.files != "":
+		kept = rowsInFiles(t, p.files)
+	default:
 		return
 	}
-	kept := rowsOf(t, db.DB, archive, "1 = 1")
 	if checksum(kept) != checksum(expired) || len(kept) != len(expired) {
 		t.Errorf("%d rows are archived, want %d alike", len(kept), len(expired))
+		for id, row := range kept {
+			t.Fatalf("one of them is %s, want %s", row, expired[id])
+		}
 	}
 }

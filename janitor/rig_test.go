@@ -13,6 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"idemscope/internal/archive"
 	"idemscope/internal/ledger"
 	"idemscope/internal/testkit"
 )
@@ -37,8 +38,10 @@ const plainArchive = `ALTER TABLE idempotent_record_archive DROP INDEX uk_biz, A
 // place says where a ledger is and how it looks.
 type place struct {
 	addr, database, table, preset, archive string
-	zone                                   *time.Location
-	spec                                   ledger.MappingSpec
+	// files is the directory for the rows; empty when they do not go to files.
+	files string
+	zone  *time.Location
+	spec  ledger.MappingSpec
 }
 
 func recordsIn(db *testkit.Database) place {
@@ -62,12 +65,12 @@ func (p place) open() (t Task, closeAll func(), err error) {
 		closeAll()
 		return t, nil, err
 	}
-	open := func(ctx context.Context, table *ledger.SweepTable) (Session, error) {
-		s, err := sweeper.Open(ctx, table)
-		if err != nil {
-			return nil, err
+	open := Plainly(sweeper.Open)
+	if p.files != "" {
+		for _, table := range tables {
+			table.IntoFiles(p.files)
 		}
-		return s, nil
+		open = IntoFiles(sweeper.Open, archive.Options{Directory: p.files, Compression: archive.Zstd, MaxBytes: 20_000})
 	}
 	return Task{Name: "orders", Ledger: "orders", Tables: tables, Open: open, Retain: week, Batch: 2000}, closeAll, nil
 }
@@ -167,10 +170,15 @@ func rowsOf(t testing.TB, db *sqlx.DB, table, condition string) map[string]strin
 		}
 		var b strings.Builder
 		for _, v := range values {
-			if text, ok := v.([]byte); ok {
-				fmt.Fprintf(&b, "%q|", text)
-			} else {
-				fmt.Fprintf(&b, "%v|", v)
+			switch value := v.(type) {
+			case nil:
+				b.WriteString("<nil>|")
+			case []byte:
+				fmt.Fprintf(&b, "%q|", value)
+			case time.Time:
+				fmt.Fprintf(&b, "%q|", value.Format("2006-01-02 15:04:05.999999"))
+			default:
+				fmt.Fprintf(&b, "%q|", fmt.Sprint(value))
 			}
 		}
 		first, _, _ := strings.Cut(b.String(), "|")

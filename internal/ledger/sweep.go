@@ -12,8 +12,10 @@ import (
 // which its rows are archived, if any. All its methods only read.
 type SweepTable struct {
 	shard *Shard
-	// archive is nil when rows are deleted for good.
+	// archive is nil when rows go to no table.
 	archive *table
+	// files is the directory for the rows; empty when they go to no file.
+	files string
 }
 
 // SweepTables prepares the tables of the ledger for cleaning, one for each
@@ -52,10 +54,14 @@ func (l *Ledger) SweepTables(archive string) ([]*SweepTable, error) {
 // Name is "database.table".
 func (t *SweepTable) Name() string { return t.shard.Name() }
 
-// Archive is "database.table", empty when rows are deleted for good.
+// IntoFiles lets the rows go to files in the directory, through a Keeper.
+func (t *SweepTable) IntoFiles(directory string) { t.files = directory }
+
+// Archive is "database.table" or the directory of the files; empty when rows are
+// deleted for good.
 func (t *SweepTable) Archive() string {
 	if t.archive == nil {
-		return ""
+		return t.files
 	}
 	return t.archive.String()
 }
@@ -186,11 +192,15 @@ func (r rule) tally(ctx context.Context, on scanner, in Range, now time.Time) (T
 func (t *SweepTable) SQL(ctx context.Context, in Range, cutoff time.Time) (statements []string, err error) {
 	err = t.shard.tail(ctx, "write the statements for", func(l *layout) error {
 		r := rule{l, cutoff}
-		if t.archive == nil {
+		if t.Archive() == "" {
 			statements = []string{r.deleteSQL(in, false, literal)}
 			return nil
 		}
 		columns, err := describe(ctx, t.shard.server, t.shard.table)
+		if t.files != "" {
+			statements = []string{r.readSQL(in, columns, literal), r.deleteIDsSQL("ID, ...", literal)}
+			return err
+		}
 		statements = []string{r.lockSQL(in, literal), moveSQL(l, *t.archive, stored(columns), "ID, ..."), r.deleteIDsSQL("ID, ...", literal)}
 		return err
 	})

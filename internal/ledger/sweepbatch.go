@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,7 +16,7 @@ type SweepBatch struct {
 	Tally Tally
 	// Gone is how many rows were deleted, or archived and deleted.
 	Gone int64
-	// ids are the rows of a batch that is archived.
+	// ids are the rows of a batch that goes to a table or to files.
 	ids []uint64
 }
 
@@ -23,6 +24,9 @@ type SweepBatch struct {
 // nothing. The row with the highest id is never part of a batch. The batch
 // reaches to within.To when no row is left. Error: ErrReadOnly, or what Explain words.
 func (s *SweepSession) Next(ctx context.Context, within Range, limit int, cutoff time.Time) (b SweepBatch, err error) {
+	if s.broken != nil {
+		return b, s.broken
+	}
 	p, err := s.layout.nextPart(ctx, s, within, min(max(limit, 1), MaxBatch))
 	switch {
 	case err != nil:
@@ -67,9 +71,11 @@ func (s *SweepSession) Sweep(ctx context.Context, b SweepBatch, cutoff time.Time
 		// With the connection gone, the server rolls back by itself.
 		_, _ = s.exec(context.WithoutCancel(ctx), "ROLLBACK")
 		b.Gone = 0
+		err = errors.Join(err, s.settled(false))
 		return b, fmt.Errorf("clean ids %d to %d of %s: %w", b.After+1, b.To, s.table.Name(), err)
 	}
 	if _, err = s.exec(context.WithoutCancel(ctx), "COMMIT"); err == nil {
+		s.broken = s.settled(true)
 		return b, nil
 	}
 	if fault := FaultOf(err); fault != FaultLock && fault != FaultReadOnly {
@@ -78,12 +84,16 @@ func (s *SweepSession) Sweep(ctx context.Context, b SweepBatch, cutoff time.Time
 	// The server has refused, and rolled back or does so now.
 	_, _ = s.exec(context.WithoutCancel(ctx), "ROLLBACK")
 	b.Gone = 0
+	err = errors.Join(err, s.settled(false))
 	return b, fmt.Errorf("commit ids %d to %d of %s: %w", b.After+1, b.To, s.table.Name(), err)
 }
 
 func (s *SweepSession) change(ctx context.Context, b *SweepBatch, r rule) (err error) {
-	if s.table.archive != nil {
+	switch {
+	case s.table.archive != nil:
 		return s.move(ctx, b, r)
+	case s.table.files != "":
+		return s.keep(ctx, b, r)
 	}
 	var args []any
 	b.Gone, err = s.exec(ctx, r.deleteSQL(b.Range, s.ordered, bind(&args)), args...)
@@ -132,13 +142,16 @@ func (s *SweepSession) CheckShape(ctx context.Context) error {
 
 // Settle finds out, over a new session, whether an unsettled batch was committed.
 func (s *SweepSession) Settle(ctx context.Context, u *Unsettled, cutoff time.Time) (committed bool, err error) {
-	if s.table.archive == nil {
+	if s.table.Archive() == "" {
 		tally, err := (rule{s.layout, cutoff}).tally(ctx, s, u.Batch.Range, cutoff)
 		return err == nil && tally[Candidate] == 0, err
 	}
 	here, err := s.countIDs(ctx, s.table.shard.table, u.Batch.ids)
 	if err != nil {
 		return false, err
+	}
+	if s.table.files != "" {
+		return s.away(u.Batch.ids, here)
 	}
 	there, err := s.countIDs(ctx, *s.table.archive, u.Batch.ids)
 	if err != nil {

@@ -123,8 +123,13 @@ type SweepSession struct {
 	conn    *sqlx.Conn
 	id      uint64
 	layout  *layout
-	// columns are those that an archive gets.
+	// columns are those that an archive gets, source all of the table's.
 	columns []string
+	source  []described
+	// keeper takes the rows of a table whose rows go to files.
+	keeper Keeper
+	// broken is why no further batch may begin, though the last one is settled.
+	broken error
 	// shape is how both tables looked when the session began.
 	shape string
 	// ordered: the binary log keeps statements.
@@ -156,6 +161,9 @@ func (s *Sweeper) Open(ctx context.Context, t *SweepTable) (_ *SweepSession, err
 // Close ends the connection, and with it the lease and whatever is not committed.
 func (s *SweepSession) Close() {
 	_ = s.conn.Close()
+	if s.keeper != nil {
+		_ = s.keeper.Close()
+	}
 }
 
 // Connection is the server's number of the session's connection.
@@ -221,8 +229,8 @@ func (s *SweepSession) learn(ctx context.Context) error {
 	if s.shape, err = s.look(ctx); err != nil {
 		return err
 	}
-	source, err := describe(ctx, s, s.table.shard.table)
-	s.columns = stored(source)
+	s.source, err = describe(ctx, s, s.table.shard.table)
+	s.columns = stored(s.source)
 	return err
 }
 

@@ -69,7 +69,10 @@ var faults = map[uint16]Fault{
 // caller has ended the sweep is for the caller to know.
 func FaultOf(err error) Fault {
 	var taken *LeaseTaken
+	var keeper *KeeperFault
 	switch {
+	case errors.As(err, &keeper):
+		return FaultOther
 	case errors.As(err, &taken):
 		return FaultTaken
 	case errors.Is(err, ErrReadOnly):

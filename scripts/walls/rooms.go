@@ -38,7 +38,7 @@ var rooms = map[string][]string{
 	"web":                            nil,
 	"exporter":                       with(answer, "internal/doctor"),
 	"console":                        with(answer, "internal/access", "internal/action", "internal/audit", "internal/doctor", "internal/mask", "web"),
-	"janitor":                        stores,
+	"janitor":                        with(stores, "internal/archive"),
 	"internal/lab/servers":           nil,
 	"internal/lab":                   with(answer, "internal/lab/servers"),
 	"internal/app": with(answer, "internal/archive", "internal/access", "internal/action", "internal/audit", "internal/mask", "internal/doctor", "internal/draft", "internal/config", "internal/broker/rabbitmq",
