@@ -116,15 +116,10 @@ func compareAfterKills(t *testing.T, db *testkit.Database, p place, expired, res
 	if checksum(now) != checksum(rest) || len(now) != len(rest) {
 		t.Errorf("%d rows are left, want %d alike", len(now), len(rest))
 	}
-	var kept map[string]string
-	switch {
-	case p.archive != "":
-		kept = rowsOf(t, db.DB, p.archive, "1 = 1")
-	case p.files != "":
-		kept = rowsInFiles(t, p.files)
-	default:
+	if !p.keeps() {
 		return
 	}
+	kept := p.archived(t, db)
 	if checksum(kept) != checksum(expired) || len(kept) != len(expired) {
 		t.Errorf("%d rows are archived, want %d alike", len(kept), len(expired))
 		for id, row := range kept {

@@ -65,17 +65,21 @@ func everyKind(t *testing.T, db *testkit.Database) (goes int64, stay ledger.Tall
 }
 
 func TestOnlyOldCompletedRowsGoAndAllOthersStayAsTheyAre(t *testing.T) {
-	for _, archive := range []string{"", "idempotent_record_archive"} {
-		t.Run("archive "+archive, func(t *testing.T) {
+	for _, way := range []string{"delete", "table", "files"} {
+		t.Run(way, func(t *testing.T) {
 			db := testkit.MySQL(t)
 			goes, stay := everyKind(t, db)
 			// The row with the highest id is old and completed, and stays.
 			newest := "biz_id = 'newest'"
 			db.Exec(t, "INSERT INTO idempotent_record (id, biz_id, biz_type, status, create_time, update_time) VALUES (5000, 'newest', 'a', 2, "+old+", "+old+")")
 			p := recordsIn(db)
-			if p.archive = archive; archive != "" {
+			switch way {
+			case "table":
+				p.archive = "idempotent_record_archive"
 				db.Exec(t, recordArchive)
 				db.Exec(t, plainArchive)
+			case "files":
+				p.files = t.TempDir()
 			}
 			j := hire(t, p.task(t))
 			before := rowsOf(t, db.DB, "idempotent_record", "1 = 1")
@@ -110,10 +114,10 @@ func TestOnlyOldCompletedRowsGoAndAllOthersStayAsTheyAre(t *testing.T) {
 			if n := count(t, db.DB, "SELECT COUNT(*) FROM idempotent_record WHERE "+newest); n != 1 {
 				t.Error("the row with the highest id is gone")
 			}
-			if archive == "" {
+			if way == "delete" {
 				return
 			}
-			kept := rowsOf(t, db.DB, archive, "1 = 1")
+			kept := p.archived(t, db)
 			for id, row := range before {
 				_, stays := after[id]
 				if stays == (kept[id] != "") || !stays && kept[id] != row {

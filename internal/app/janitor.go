@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"idemscope/internal/archive"
 	"idemscope/internal/config"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
@@ -78,6 +79,9 @@ func (s *stores) openTables(c *config.Config, t config.CleanupTask, task *janito
 	if task.Tables, err = l.SweepTables(t.ArchiveTable); err != nil {
 		return fmt.Errorf("archive.%w", err)
 	}
+	for _, table := range task.Tables {
+		table.IntoFiles(t.ArchiveFiles.Directory)
+	}
 	if act.User == "" {
 		return nil
 	}
@@ -86,12 +90,9 @@ func (s *stores) openTables(c *config.Config, t config.CleanupTask, task *janito
 		return err
 	}
 	s.stops = append(s.stops, sweeper.Close)
-	task.Open = func(ctx context.Context, table *ledger.SweepTable) (janitor.Session, error) {
-		session, err := sweeper.Open(ctx, table)
-		if err != nil {
-			return nil, err
-		}
-		return session, nil
+	task.Open = janitor.Plainly(sweeper.Open)
+	if f := t.ArchiveFiles; f.Directory != "" {
+		task.Open = janitor.IntoFiles(sweeper.Open, archive.Options{Directory: f.Directory, Compression: archive.Compression(f.Compression), MaxBytes: int64(f.FileMB) * 1e6})
 	}
 	return nil
 }

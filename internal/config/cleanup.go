@@ -35,8 +35,10 @@ type CleanupTask struct {
 	// Retain is for how long after its last change a completed record stays: 1h to 87600h.
 	Retain time.Duration
 	Action CleanupAction
-	// ArchiveTable is set for CleanupArchive only; shards are written as for the ledger.
+	// ArchiveTable and ArchiveFiles: for CleanupArchive, one of them is set. Shards of
+	// the table are written as for the ledger.
 	ArchiveTable string
+	ArchiveFiles ArchiveFiles
 	// Batch is how many rows one transaction looks at, at most: 100 to 10000.
 	Batch int
 	// Window is when the schedule may run; its zero value means never.
@@ -51,6 +53,16 @@ type CleanupTask struct {
 	// StopFile is the path of a file that holds the task up as long as it exists; it may be empty.
 	StopFile string
 	Throttle Throttle
+}
+
+// ArchiveFiles are files that take rows.
+type ArchiveFiles struct {
+	// Directory is a path; empty when rows do not go to files.
+	Directory string
+	// Compression is zstd or gzip.
+	Compression string
+	// FileMB is the size at which the next file begins, in millions of bytes: 1 to 10000.
+	FileMB int
 }
 
 // Window is a part of every day, in minutes after midnight. It goes over midnight
@@ -109,13 +121,13 @@ func (s *section) cleanupTask(name string, c *Config) CleanupTask {
 		Throttle: s.throttle(),
 	}
 	if v := s.value("action"); t.Action == "" {
-		s.missing(v, "write delete, or archive with archive: {table: NAME}")
+		s.missing(v, "write delete, or archive with archive: {table: NAME} or archive: {directory: PATH}")
 	}
 	if t.Retain = s.duration("retain", 0, time.Hour, 10*year); t.Retain == 0 {
 		s.missing(s.value("retain"), "say for how long completed records stay, such as 168h")
 	}
 	if archive := s.section("archive"); archive != nil {
-		t.ArchiveTable = archive.required("table", "name the table that takes the rows; shards are written as in the ledger")
+		t.ArchiveTable, t.ArchiveFiles = archive.text("table"), archive.files()
 		archive.close()
 	}
 	if s.text("time_zone") != "" {
@@ -127,13 +139,33 @@ func (s *section) cleanupTask(name string, c *Config) CleanupTask {
 	return t
 }
 
+// files reads where an archive in files is, and how it is written.
+func (s *section) files() (f ArchiveFiles) {
+	if text := s.text("directory"); text != "" {
+		f.Directory = s.filePath(text)
+	}
+	f.Compression = s.word("compression", "zstd", "zstd", "gzip")
+	f.FileMB = s.whole("file_mb", 256, 1, 10_000)
+	for _, key := range []string{"compression", "file_mb"} {
+		if v := s.value(key); f.Directory == "" && v.node != nil {
+			s.problemf(v.at, v.path, "is for files; write directory: PATH beside it, or remove it")
+		}
+	}
+	if f.Directory == "" {
+		return ArchiveFiles{}
+	}
+	return f
+}
+
 // judge checks what depends on several keys of a task.
 func (s *section) judge(t CleanupTask, c *Config, tables map[string]place) {
 	archive, window := s.value("archive"), s.value("window")
 	switch {
-	case t.Action == CleanupArchive && t.ArchiveTable == "" && !s.reported(archive.path) && !s.reported(archive.path+".table"):
-		s.problemf(archive.at, s.pathOf("archive"), "is missing; action: archive needs archive: {table: NAME}")
-	case t.Action == CleanupDelete && t.ArchiveTable != "":
+	case t.Action == CleanupArchive && t.ArchiveTable == "" && t.ArchiveFiles.Directory == "" && !s.reported(archive.path):
+		s.problemf(archive.at, s.pathOf("archive"), "is missing; action: archive needs archive: {table: NAME}, or archive: {directory: PATH} for files")
+	case t.ArchiveTable != "" && t.ArchiveFiles.Directory != "":
+		s.problemf(archive.at, archive.path, "names a table and a directory; rows go to one of them")
+	case t.Action == CleanupDelete && (t.ArchiveTable != "" || t.ArchiveFiles.Directory != ""):
 		s.problemf(archive.at, archive.path, "has no effect with action: delete; write action: archive, or remove it")
 	}
 	if t.Enabled && t.Window == (Window{}) && !s.reported(window.path) {
@@ -243,6 +275,11 @@ func (t CleanupTask) redacted() *group {
 	g.duration("retain", t.Retain)
 	g.text("action", string(t.Action))
 	archive.text("table", t.ArchiveTable)
+	if f := t.ArchiveFiles; f.Directory != "" {
+		archive.text("directory", f.Directory)
+		archive.text("compression", f.Compression)
+		archive.add("file_mb", f.FileMB)
+	}
 	g.part("archive", archive)
 	g.add("batch", t.Batch)
 	g.text("window", t.Window.String())

@@ -17,7 +17,7 @@ cleanup:
 	want := CleanupTask{
 		Name: "orders", Ledger: "orders", Retain: 168 * time.Hour, Action: CleanupArchive, ArchiveTable: "old", Batch: 500,
 		Window: Window{From: 23*60 + 30, To: 4 * 60}, TimeZone: c.TimeZone, Enabled: true, RunTime: 2 * time.Hour, Rows: 1000, StopFile: "stop",
-		Throttle: Throttle{Replicas: []string{"main"}, MaxReplicaLag: 3 * time.Second, MaxHistoryLength: 7},
+		Throttle: Throttle{Replicas: []string{"main"}, MaxReplicaLag: 3 * time.Second, MaxHistoryLength: 7, Duty: 50},
 	}
 	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -142,20 +142,9 @@ func (s *SweepSession) lockedRows(ctx context.Context, in Range, r rule) (rows [
 
 // readSQL reads and locks the candidates of a range, every column as it is.
 func (r rule) readSQL(in Range, columns []described, put writer) string {
-	var names []string
-	for _, c := range columns {
-		switch {
-		case c.generated:
-		case strings.HasPrefix(c.kind, "float"):
-			// As text a FLOAT is rounded; the DOUBLE of the same value is not.
-			names = append(names, quote(c.name)+" + 0e0")
-		default:
-			names = append(names, quote(c.name))
-		}
-	}
 	key := quote(r.layout.key.name)
 	return fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (%s) WHERE %s > %d AND %s <= %d AND %s ORDER BY %s FOR UPDATE",
-		strings.Join(names, ", "), r.layout.schema.table.quoted(), quote(r.layout.keyIndex), key, in.After, key, in.To, r.candidate(put), key)
+		exactColumns(columns), r.layout.schema.table.quoted(), quote(r.layout.keyIndex), key, in.After, key, in.To, r.candidate(put), key)
 }
 
 // NewKeeperFault says that the files could not be opened.
