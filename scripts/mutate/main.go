@@ -4,6 +4,7 @@
 // source on disk is never touched (go test -overlay).
 //
 // Run it from the root of the repository: go run ./scripts/mutate internal/verdict
+// With FILE:LINE:COLUMN behind the package, it tries the changes at those places alone.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -28,11 +30,11 @@ type mutant struct {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: mutate PACKAGE_FOLDER")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: mutate PACKAGE_FOLDER [FILE:LINE:COLUMN...]")
 		os.Exit(2)
 	}
-	survivors, all, err := run(os.Args[1])
+	survivors, all, err := run(os.Args[1], os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
@@ -46,10 +48,16 @@ func main() {
 // atOnce is how many changes are tried at the same time.
 var atOnce = max(1, runtime.NumCPU())
 
-func run(folder string) (survivors, all int, err error) {
+func run(folder string, places []string) (survivors, all int, err error) {
 	mutants, err := mutantsIn(folder)
 	if err != nil {
 		return 0, 0, err
+	}
+	if len(places) > 0 {
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool {
+			place, _, _ := strings.Cut(m.where, " ")
+			return !slices.Contains(places, place)
+		})
 	}
 	type outcome struct {
 		mutant
