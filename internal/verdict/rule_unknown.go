@@ -273,11 +273,9 @@ func (e evidence) gapOfYoungMarker() *gap {
 }
 
 // gapOfToldKey: messages of the key were there a while ago, and whether a queue
-// still holds one cannot be told.
+// still holds one cannot be told. Neither lock nor marker is there.
 func (e evidence) gapOfToldKey(ago time.Duration) *gap {
 	switch {
-	case there(e.Lock) || ours(e.Marker):
-		return nil
 	case e.Broker == nil:
 		return &gap{layer: flow.LayerBroker, why: flow.T("a message of it was there %v ago and no record shows a run; the flow names no queue in which it could wait", "它的消息在 %v前还在，且没有记录表明执行过；该流程没有配置可能等待的队列", flow.Span(ago)),
 			advice: []flow.Text{flow.T("Name the queue in flows.%s.queue to see whether it waits.", "在 flows.%s.queue 中配置队列，以便查看它是否在等待。", e.Flow.Name)}}
