@@ -29,6 +29,7 @@ func flows() []flow.Flow {
 		{Name: "jobs", BizTypes: []string{"job"}, Ledger: "jobs"},
 		{Name: "busy jobs", BizTypes: []string{"busy_job"}, Ledger: "jobs", Queue: queueNamed("transfers")},
 		{Name: "redis down", BizTypes: []string{"redisless"}, Lock: on(down, redisKey(plainLock, lockTTL)), Marker: on(down, redisKey("idempotent:{biz_type}:{biz_id}", markerTTL))},
+		{Name: "moved", BizTypes: []string{"moved"}, Lock: on(moving, redisKey(plainLock, markerTTL))},
 		{Name: "evicted", BizTypes: []string{"evicted"}, Lock: on(evicting, redisKey(plainLock, markerTTL))},
 		{Name: "evicted briefly", BizTypes: []string{"evicted_briefly"}, Lock: on(evicting, redisKey(plainLock, lockTTL))},
 		{Name: "told", BizTypes: []string{"told"}},

@@ -49,7 +49,64 @@ func forgetfulRedis() []scenario {
 			left: []deed{record(processing, time.Minute, 20*time.Second)},
 			code: verdict.Running, layer: flow.LayerNone, severity: verdict.OK, notes: "lock_absent lock_gone_early",
 		},
+		unsure(scenario{
+			field: "B3", story: "the lock was taken on a primary that died before its replica had it", flow: "moved",
+			left: []deed{record(processing, 2*time.Hour, 2*time.Hour), failedOver},
+			says: []string{"another Redis server answers now", "a failover may have lost it"},
+		}),
+		{
+			field: "B1", story: "the lock fell to another consumer while the record was in processing", flow: "reports",
+			left: []deed{record(processing, 3*time.Minute, 3*time.Minute), takenOver},
+			code: verdict.MayHaveRunTwice, layer: flow.LayerRedis, severity: verdict.Warning,
+			never: []string{"running:"},
+		},
 	}
+}
+
+// moving is a Redis behind an address that leads to another server after a failover.
+const moving = "moving"
+
+// movingRedis are the two servers behind the address.
+type movingRedis struct {
+	way           *testkit.Proxy
+	before, after *redis.Client
+}
+
+// openMoving starts both servers; each would have kept its keys over a restart.
+func openMoving(t *testing.T) movingRedis {
+	t.Helper()
+	start := func() *redis.Client {
+		client := redis.NewClient(&redis.Options{Addr: testkit.StartRedis(t, "--appendonly", "yes").Addr, DisableIdentity: true})
+		closeAtEnd(t, client.Close)
+		return client
+	}
+	m := movingRedis{before: start(), after: start()}
+	m.way = testkit.NewProxy(t, m.before.Options().Addr)
+	return m
+}
+
+// failedOver takes the key's lock on the first server, looks it up, and moves the
+// address to a replica that never got the lock.
+func failedOver(t *testing.T, s *shop, f flow.Flow, k flow.Key) {
+	t.Helper()
+	if err := s.moving.before.Set(t.Context(), f.Lock.Render(k), "worker-7:4711:5f3a", 20*time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.desk.Answer(t.Context(), flow.Place{Flow: f.Name, Key: k})
+	if err != nil || a.Lock.State != flow.Found {
+		t.Fatalf("before the failover: %v, lock %s", err, a.Lock.State)
+	}
+	s.moving.way.Point(s.moving.after.Options().Addr)
+}
+
+// takenOver is a lock that a look has seen, and that then fell to another consumer.
+func takenOver(t *testing.T, s *shop, f flow.Flow, k flow.Key) {
+	t.Helper()
+	s.set(t, f.Lock.Render(k), "worker-7:4711:5f3a", 20*time.Second)
+	if _, err := s.desk.Answer(t.Context(), flow.Place{Flow: f.Name, Key: k}); err != nil {
+		t.Fatal(err)
+	}
+	s.set(t, f.Lock.Render(k), "worker-8:4712:77aa", 59*time.Second)
 }
 
 // openEvicting starts the evicting Redis and returns a client with full rights.

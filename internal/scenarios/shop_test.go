@@ -36,6 +36,7 @@ type shop struct {
 	redis *testkit.RedisDB
 	// evicting is the Redis of that name.
 	evicting *redis.Client
+	moving   movingRedis
 	// reported is the time of the last step in the trail; later ones must lie behind it.
 	reported time.Time
 	flows    map[string]flow.Flow
@@ -43,7 +44,7 @@ type shop struct {
 
 func openShop(t *testing.T) *shop {
 	t.Helper()
-	s := &shop{db: testkit.MySQL(t), redis: testkit.Redis(t), evicting: openEvicting(t), flows: map[string]flow.Flow{}, reported: time.Now().Add(-10 * time.Minute)}
+	s := &shop{db: testkit.MySQL(t), redis: testkit.Redis(t), evicting: openEvicting(t), moving: openMoving(t), flows: map[string]flow.Flow{}, reported: time.Now().Add(-10 * time.Minute)}
 	createTables(t, s.db)
 	all := flows()
 	for _, f := range all {
@@ -56,6 +57,7 @@ func openShop(t *testing.T) *shop {
 	keys := map[string]dossier.Keys{
 		up:       main,
 		evicting: openRedis(t, evicting, s.evicting.Options().Addr, 0),
+		moving:   openRedis(t, moving, s.moving.way.Addr, 0),
 		down:     openRedis(t, down, refused.Addr, s.redis.DB),
 	}
 	brokers, taps := openBrokers(t, "http://"+refused.Addr)

@@ -107,10 +107,11 @@ func openTap(t *testing.T, v *testkit.Vhost, b *rabbitmq.Broker) dossier.Teller 
 	for range 3 {
 		send(t, ch, "lines", "line", "copied", sent)
 	}
+	send(t, ch, "lines", "line", "queued", time.Now().Add(-time.Minute))
 	settle(t, ch, "parcels", 5, func(d amqp.Delivery) error { return d.Reject(false) })
 	settle(t, ch, "letters", 2, func(d amqp.Delivery) error { return d.Ack(false) })
 	awaitTotals(t, b, map[string][2]int64{
-		"parcels": {}, "parcels.dlq": {5, 0}, "letters": {}, "letters.dlq": {}, "lines": {3, 0}, "lines.dlq": {},
+		"parcels": {}, "parcels.dlq": {5, 0}, "letters": {}, "letters.dlq": {}, "lines": {4, 0}, "lines.dlq": {},
 	})
 	awaitTap(t, f)
 	return f
@@ -122,7 +123,7 @@ func awaitTap(t *testing.T, f *tap.Follower) {
 	for _, fl := range tappedFlows() {
 		want := map[string]map[string][2]int{
 			"parcels": {"done": {1, 1}, "failed": {1, 1}, "marked": {1, 1}, "purged": {1, 1}, "silent": {1, 1}},
-			"letters": {"acked": {1, 0}, "young": {1, 0}}, "lines": {"copied": {3, 0}},
+			"letters": {"acked": {1, 0}, "young": {1, 0}}, "lines": {"copied": {3, 0}, "queued": {1, 0}},
 		}[fl.Name]
 		for id, n := range want {
 			var told *flow.Account

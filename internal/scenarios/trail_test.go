@@ -30,6 +30,14 @@ func steps(list ...string) deed {
 	}
 }
 
+// stepsOfAnother are those of another key of the type: its consumers report.
+func stepsOfAnother(list ...string) deed {
+	return func(t *testing.T, s *shop, f flow.Flow, k flow.Key) {
+		t.Helper()
+		steps(list...)(t, s, f, flow.Key{BizType: k.BizType, BizID: k.BizID + "-another"})
+	}
+}
+
 // withTrail are cases in which consumers report their steps.
 func withTrail() []scenario {
 	done := record(completed, time.Minute, 55*time.Second)
@@ -68,6 +76,12 @@ func withTrail() []scenario {
 			left: []deed{record(failed, time.Minute, 55*time.Second), steps("received", "run", "failed", "nack")},
 			code: verdict.RetryScheduled, layer: flow.LayerNone, severity: verdict.Info,
 			says: []string{"waits for its next attempt"}, never: []string{"lost"},
+		},
+		{
+			field: "G2", story: "published, its consumers were scaled to nothing, and none has received it", flow: "lines", bizID: "queued",
+			left: []deed{stepsOfAnother("received", "run", "done", "ack")},
+			code: verdict.Waiting, layer: flow.LayerBroker, severity: verdict.Warning,
+			says: []string{"no consumer has received it yet"}, never: []string{"lost", "never seen", "could be"},
 		},
 	}
 }

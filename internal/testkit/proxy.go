@@ -62,6 +62,14 @@ func (p *Proxy) Drop(on bool) {
 }
 
 // listenAnywhere uses a port outside the range of outgoing connections: nobody takes it while Drop has freed it.
+// Point leads to another server from now on, and cuts the connections to the
+// present one: a name or an address that moves in a failover.
+func (p *Proxy) Point(target string) {
+	p.Drop(true)
+	p.change(func() { p.target = target })
+	p.Drop(false)
+}
+
 func (p *Proxy) listenAnywhere() error {
 	var err error
 	for range 5 {
