@@ -265,12 +265,17 @@ type watchedQueues struct {
 
 const waitingMessages = 12
 
-// newWatchedQueues fills each pair with the same messages, of which the first
-// ones have been given back once: one more attempt and the broker gives them up.
+// watchedExchange feeds the queues.
+const watchedExchange = "looked_at"
+
+// newWatchedQueues makes the pairs, empty.
 func newWatchedQueues(t *testing.T) *watchedQueues {
 	t.Helper()
 	w := &watchedQueues{vhost: testkit.RabbitMQ(t)}
 	w.channel(t, func(ch *amqp.Channel) {
+		if err := ch.ExchangeDeclare(watchedExchange, "direct", true, false, false, false, nil); err != nil {
+			t.Fatal(err)
+		}
 		for _, name := range w.names() {
 			kind, _, _ := strings.Cut(name, ".")
 			dead := name + ".dead"
@@ -283,9 +288,23 @@ func newWatchedQueues(t *testing.T) *watchedQueues {
 					t.Fatal(err)
 				}
 			}
+			if err := ch.QueueBind(name, name, watchedExchange, false, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	return w
+}
+
+// fill puts the same messages into both queues of each pair, of which the first
+// ones are given back once: one more attempt and the broker gives them up.
+func (w *watchedQueues) fill(t *testing.T) {
+	t.Helper()
+	w.channel(t, func(ch *amqp.Channel) {
+		for _, name := range w.names() {
 			for i := range waitingMessages {
 				id := fmt.Sprintf("m-%d", i)
-				confirmed, err := ch.PublishWithDeferredConfirm("", name, true, false, amqp.Publishing{MessageId: id, Body: []byte(`{"biz_id":"` + id + `"}`), DeliveryMode: amqp.Persistent})
+				confirmed, err := ch.PublishWithDeferredConfirm(watchedExchange, name, true, false, amqp.Publishing{MessageId: id, Body: []byte(`{"biz_id":"` + id + `"}`), DeliveryMode: amqp.Persistent})
 				if err != nil || !confirmed.Wait() {
 					t.Fatalf("publish: %v", err)
 				}
@@ -293,7 +312,6 @@ func newWatchedQueues(t *testing.T) *watchedQueues {
 			giveBack(t, ch, name, 4)
 		}
 	})
-	return w
 }
 
 func (w *watchedQueues) names() []string {

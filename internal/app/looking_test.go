@@ -28,6 +28,11 @@ func TestLookingChangesNothing(t *testing.T) {
 	db, keys, broker := newWatchedMySQL(t), newWatchedRedis(t), newWatchedQueues(t)
 	file := filepath.Join(t.TempDir(), "idemscope.yaml")
 	writeFile(t, file, watchedConfig(db, keys, broker))
+	var said bytes.Buffer
+	if exit, err := Tap(t.Context(), TapOptions{Config: file, Action: TapApply, MaxAge: time.Hour, MaxBytes: 50_000_000, Language: flow.English, Out: &said}); exit != 0 || err != nil {
+		t.Fatalf("make the tap: %d %v\n%s", exit, err, &said)
+	}
+	broker.fill(t)
 	rows, content := db.checksum(t), keys.content(t)
 	statements, commands := db.watch(t), keys.watch(t)
 
@@ -35,6 +40,9 @@ func TestLookingChangesNothing(t *testing.T) {
 	lookAround(t, address, file)
 	// Each loop of the exporter goes round at least once more.
 	polls := func() float64 { return scrape(t, address+"/metrics")["idemscope_last_poll_timestamp_seconds"] }
+	if told := get(t, address+"/api/v1/lookup?type=quorum&id=m-3"); !strings.Contains(told, `"published"`) {
+		t.Errorf("the tap was not followed:\n%s", told)
+	}
 	last := polls()
 	testkit.Eventually(t, time.Minute, func() bool { return polls() > last }, "the exporter polls no more")
 
@@ -62,14 +70,14 @@ mysql:
 redis:
   main: {addresses: [%q]}
 brokers:
-  rabbit: {type: rabbitmq, management: %q, vhost: %q, user: %q, password: %q}
+  rabbit: {type: rabbitmq, management: %q, vhost: %q, user: %q, password: %q, tap: {amqp: %q}}
 ledgers:
   orders: {mysql: main, table: idempotent_record, preset: idempotent_record}
 counters: {redis: main, trail: true}
 exporter: {interval: 1s, lock_expirations: true, sweep: {pause: 1s}, findings: {per_second: 50}}
 console: {lookup_timeout: 30s}
 flows:
-`, db.Addr, lookingUser, keys.Addr, broker.vhost.Management, broker.vhost.Name, broker.vhost.Monitor, broker.vhost.MonitorPassword)
+`, db.Addr, lookingUser, keys.Addr, broker.vhost.Management, broker.vhost.Name, broker.vhost.Monitor, broker.vhost.MonitorPassword, broker.vhost.AMQP)
 	for _, kind := range queueKinds {
 		text += fmt.Sprintf(`  %[1]s:
     biz_types: [%[1]s]
