@@ -10,8 +10,6 @@ import (
 
 // Reasons for which rows stay, beside those of ledger.Kind.
 const (
-	// reasonChanged: the row was a candidate, and changed or went before it was deleted.
-	reasonChanged = "changed"
 	// reasonLocked: somebody held the row for so long that it was left for the next run.
 	reasonLocked = "locked"
 	// reasonExpired: the row was older than the retention.
@@ -81,7 +79,6 @@ func (m *Metrics) declare(tasks []Task) {
 				m.rows.WithLabelValues(t.Name, "skipped", string(kind))
 			}
 		}
-		m.rows.WithLabelValues(t.Name, "skipped", reasonChanged)
 		m.rows.WithLabelValues(t.Name, "skipped", reasonLocked)
 		m.batches.WithLabelValues(t.Name)
 		for _, reason := range reasons {

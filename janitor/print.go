@@ -19,7 +19,6 @@ var kindTexts = map[string]flow.Text{
 	string(ledger.NoMeaning):    flow.T("status without a meaning in the configuration", "状态在配置中没有含义"),
 	string(ledger.InFuture):     flow.T("a time in the future", "时间在未来"),
 	string(ledger.Unreadable):   flow.T("a time that is empty or no date", "时间为空或不是有效日期"),
-	reasonChanged:               flow.T("changed before they could be removed", "移除前已发生变化"),
 	reasonLocked:                flow.T("locked by somebody else for too long", "被其他事务锁定过久"),
 }
 
@@ -31,7 +30,7 @@ func stayOrder() []string {
 			order = append(order, string(kind))
 		}
 	}
-	return append(order, reasonChanged, reasonLocked)
+	return append(order, reasonLocked)
 }
 
 // paper collects lines.

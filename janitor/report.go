@@ -45,7 +45,7 @@ type TableReport struct {
 	// Gone is how many rows were deleted, or archived and deleted.
 	Gone int64
 	// Stayed has the rows that were looked at and left, by the names of ledger.Kind
-	// and the reasons changed and locked.
+	// and the reason locked.
 	Stayed map[string]int64
 	// Reached is up to which id the table was walked.
 	Reached uint64

@@ -173,8 +173,8 @@ func (s *sweep) batch(ctx context.Context) error {
 		return err
 	}
 	s.current = b
-	if b.Tally[ledger.Candidate] == 0 {
-		s.passed(b, "")
+	if !b.Due {
+		s.passed(b)
 		return nil
 	}
 	began := s.janitor.now()
@@ -184,18 +184,17 @@ func (s *sweep) batch(ctx context.Context) error {
 		return err
 	}
 	s.janitor.metrics.batches.WithLabelValues(s.task.Name).Observe(took.Seconds())
-	s.passed(swept, reasonChanged)
+	s.passed(swept)
 	tooSlow := took > slowBatch && s.size.atSmallest()
-	s.size.learn(took, b.Tally.Total(), b.Tally[ledger.Candidate])
+	s.size.learn(took, swept.Tally.Total(), swept.Gone)
 	if tooSlow {
-		s.heldUp(ctx, &hold{ByBatchTime, flow.T("a batch of %d rows took %s", "%d 行的批次耗时 %s", b.Tally.Total(), flow.Span(took))}, min(took, 10*time.Second))
+		s.heldUp(ctx, &hold{ByBatchTime, flow.T("a batch of %d rows took %s", "%d 行的批次耗时 %s", swept.Tally.Total(), flow.Span(took))}, min(took, 10*time.Second))
 	}
 	return nil
 }
 
-// passed counts a batch that is settled, and moves on. left is why candidates
-// stayed, if they did.
-func (s *sweep) passed(b ledger.SweepBatch, left string) {
+// passed counts a batch that is settled, and moves on.
+func (s *sweep) passed(b ledger.SweepBatch) {
 	if b.Gone > 0 {
 		s.report.Batches++
 	}
@@ -205,7 +204,7 @@ func (s *sweep) passed(b ledger.SweepBatch, left string) {
 	for kind, n := range b.Tally {
 		reason := string(kind)
 		if kind == ledger.Candidate {
-			reason, n = left, n-b.Gone
+			reason, n = reasonLocked, n-b.Gone
 		}
 		if n > 0 {
 			s.report.Stayed[reason] += n
@@ -248,7 +247,11 @@ func (s *sweep) recover(ctx context.Context, err error) *ending {
 	}
 	if s.tries > maxTries && s.size.atSmallest() && s.current.To > s.within.After {
 		// Somebody holds a few rows; the rest must not wait for them.
-		s.passed(s.current, reasonLocked)
+		told, err := s.session.Tell(ctx, s.current, s.cutoff)
+		if err != nil {
+			return s.fail(ctx, err)
+		}
+		s.passed(told)
 		return nil
 	}
 	s.size.shrink()
@@ -290,7 +293,7 @@ func (s *sweep) settle(ctx context.Context, u *ledger.Unsettled) *ending {
 	}
 	s.report.Unconfirmed = 0
 	if committed {
-		s.passed(u.Batch, reasonChanged)
+		s.passed(u.Batch)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 type Session interface {
 	Next(ctx context.Context, within ledger.Range, limit int, cutoff time.Time) (ledger.SweepBatch, error)
 	Sweep(ctx context.Context, b ledger.SweepBatch, cutoff time.Time) (ledger.SweepBatch, error)
+	Tell(ctx context.Context, b ledger.SweepBatch, cutoff time.Time) (ledger.SweepBatch, error)
 	Settle(ctx context.Context, u *ledger.Unsettled, cutoff time.Time) (committed bool, err error)
 	CheckShape(ctx context.Context) error
 	Load(ctx context.Context) (ledger.Load, error)

@@ -24,13 +24,17 @@ func (simulated) CheckShape(context.Context) error          { return nil }
 func (simulated) Close()                                    {}
 func (simulated) Abandon()                                  {}
 
+func (simulated) Tell(_ context.Context, b ledger.SweepBatch, _ time.Time) (ledger.SweepBatch, error) {
+	return b, nil
+}
+
 func (simulated) Settle(context.Context, *ledger.Unsettled, time.Time) (bool, error) {
 	return false, errors.New("nothing is unsettled")
 }
 
 func (simulated) Next(_ context.Context, within ledger.Range, limit int, _ time.Time) (ledger.SweepBatch, error) {
 	to := min(within.After+uint64(limit), within.To)
-	return ledger.SweepBatch{Range: ledger.Range{After: within.After, To: to}, Tally: ledger.Tally{ledger.Candidate: int64(to - within.After)}}, nil
+	return ledger.SweepBatch{Range: ledger.Range{After: within.After, To: to}, Due: true, Tally: ledger.Tally{ledger.Candidate: int64(to - within.After)}}, nil
 }
 
 func (s simulated) Sweep(_ context.Context, b ledger.SweepBatch, _ time.Time) (ledger.SweepBatch, error) {

@@ -187,6 +187,16 @@ func (r rule) tally(ctx context.Context, on scanner, in Range, now time.Time) (T
 	return tally, err
 }
 
+// due reports whether any row of a range may go.
+func (r rule) due(ctx context.Context, on scanner, in Range) (due bool, err error) {
+	var args []any
+	var one int
+	q := fmt.Sprintf("SELECT 1 FROM %s FORCE INDEX (%s) WHERE %s > %d AND %[3]s <= %[5]d AND %[6]s LIMIT 1",
+		r.layout.schema.table.quoted(), quote(r.layout.keyIndex), quote(r.layout.key.name), in.After, in.To, r.candidate(bind(&args)))
+	err = on.scan(ctx, statement{text: q, args: args}, []any{&one}, func() { due = true })
+	return due, err
+}
+
 // SQL is what a sweep will run, batch by batch, to be read by people; ID stands
 // for the ids that a batch has found. Error: ErrNoTail, or what Explain words.
 func (t *SweepTable) SQL(ctx context.Context, in Range, cutoff time.Time) (statements []string, err error) {

@@ -12,10 +12,16 @@ import (
 // SweepBatch is a few rows in a row. The candidates among its rows go in one transaction.
 type SweepBatch struct {
 	Range
-	// Tally has the rows of the range by kind, as they were before the transaction.
+	// Due: a row of the range may go. Found by a look that stops at the first one.
+	Due bool
+	// Tally has the rows of the range by kind: those that went as candidates, the
+	// others as they are behind the transaction. It is there when nothing was due,
+	// and after Sweep or Tell.
 	Tally Tally
 	// Gone is how many rows were deleted, or archived and deleted.
 	Gone int64
+	// now is when the batch was looked at, by the database's clock.
+	now time.Time
 	// ids are the rows of a batch that goes to a table or to files.
 	ids []uint64
 }
@@ -39,9 +45,24 @@ func (s *SweepSession) Next(ctx context.Context, within Range, limit int, cutoff
 		b.Range = Range{After: within.After, To: within.To}
 		return b, nil
 	}
-	if b.Tally, err = (rule{s.layout, cutoff}).tally(ctx, s, b.Range, p.now); err != nil {
+	r := rule{s.layout, cutoff}
+	if b.Due, err = r.due(ctx, s, b.Range); err == nil && !b.Due {
+		b.Tally, err = r.tally(ctx, s, b.Range, p.now)
+	}
+	if err != nil {
 		return b, fmt.Errorf("count the next rows of %s: %w", s.table.Name(), err)
 	}
+	b.now = p.now
+	return b, nil
+}
+
+// Tell counts the rows of a batch that is not swept.
+func (s *SweepSession) Tell(ctx context.Context, b SweepBatch, cutoff time.Time) (SweepBatch, error) {
+	tally, err := (rule{s.layout, cutoff}).tally(ctx, s, b.Range, b.now)
+	if err != nil {
+		return b, fmt.Errorf("count the rows of %s: %w", s.table.Name(), err)
+	}
+	b.Tally = tally
 	return b, nil
 }
 
@@ -88,7 +109,21 @@ func (s *SweepSession) Sweep(ctx context.Context, b SweepBatch, cutoff time.Time
 	return b, fmt.Errorf("commit ids %d to %d of %s: %w", b.After+1, b.To, s.table.Name(), err)
 }
 
-func (s *SweepSession) change(ctx context.Context, b *SweepBatch, r rule) (err error) {
+func (s *SweepSession) change(ctx context.Context, b *SweepBatch, r rule) error {
+	if err := s.remove(ctx, b, r); err != nil {
+		return err
+	}
+	// What is left is counted here, where most rows are gone: that is quick.
+	tally, err := r.tally(ctx, s, b.Range, b.now)
+	if err != nil {
+		return err
+	}
+	tally[Candidate] += b.Gone
+	b.Tally = tally
+	return nil
+}
+
+func (s *SweepSession) remove(ctx context.Context, b *SweepBatch, r rule) (err error) {
 	switch {
 	case s.table.archive != nil:
 		return s.move(ctx, b, r)
