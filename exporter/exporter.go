@@ -84,6 +84,8 @@ type Exporter struct {
 	suspectKeys suspectKeys
 	// examined is what the doctor found; nil without one.
 	examined *examined
+	// figures remembers the last hours.
+	figures *figures
 	// background is what runs beside the loops until ctx ends.
 	background []func(ctx context.Context)
 	// parts are all metrics.
@@ -103,6 +105,8 @@ func New(o Options) (*Exporter, error) {
 	types := flow.NewCatalog(o.Flows).Types()
 	sh := shared{labels: newLabels(o.MaxBizTypes, types, sums.labelOverflow), sums: sums, descs: descs, log: o.Logger}
 	e.loops = newLoops(o, types, sh)
+	e.figures = newFigures(figureSources{loops: e.loops, sums: sums, descs: descs, labels: sh.labels, counting: o.counting()}, o.Flows, o.Interval)
+	e.background = append(e.background, e.figures.run)
 	e.addRedis(o, sh)
 	e.addDoctor(o)
 	if e.findings = newFindings(o, e.loops, sh.labels); e.findings != nil && o.sweeps() {
@@ -182,6 +186,14 @@ func (o *Options) complete() error {
 		}
 	}
 	return nil
+}
+
+// counting is the name of the Redis in which consumers count; empty when none do.
+func (o Options) counting() string {
+	if o.Counters == nil {
+		return ""
+	}
+	return o.CountersSource
 }
 
 // newLoops makes one loop per source, in a fixed order.

@@ -147,6 +147,9 @@ type Console struct {
 	LookupTimeout time.Duration
 	// Actions: an operator may change something from the console.
 	Actions bool
+	// Grafana is the http or https URL of the Grafana that has the dashboards,
+	// without a trailing slash; empty when there is none.
+	Grafana string
 }
 
 // Exporter is the collection of metrics.

@@ -46,6 +46,7 @@ func (s *section) flow(name string, c *Config) flow.Flow {
 		StaleAfter:   s.duration("stale_after", defaultStaleAfter, time.Second, year),
 		OnProcessing: flow.OnProcessing(s.word("on_processing", string(flow.Refuse), string(flow.Refuse), string(flow.Retry), string(flow.Resume))),
 		Rerun:        flow.Rerun(s.word("rerun", string(flow.RerunManual), string(flow.RerunNever), string(flow.RerunManual))),
+		KeyRule:      s.text("key_rule"),
 	}
 }
 

@@ -61,7 +61,7 @@ func TestExample(t *testing.T) {
 		table preset biz_type biz_id columns status biz_types ledger lock marker queue key ttl renewed
 		broker name retry dead_letter id json ack_timeout stale_after on_processing rerun
 		prefix trail archive language lookup_timeout interval lookback max_biz_types findings per_second
-		sweep keys_per_second pause lock_expirations`) {
+		sweep keys_per_second pause lock_expirations key_rule grafana`) {
 		if !strings.Contains(string(data), key+":") {
 			t.Errorf("the example does not show %s", key)
 		}
@@ -74,15 +74,22 @@ redis:
   main: {addresses: ["127.0.0.1:6379"], key_prefix: "shop:"}
 flows:
   signs: {biz_types: ["*"], ledger: signs}
-  rest: {biz_types: ["*"], ledger: orders, lock: {redis: main, key: "{{biz_id}}:{biz_type}"}}
+  rest: {biz_types: ["*"], ledger: orders, lock: {redis: main, key: "{{biz_id}}:{biz_type}"}, key_rule: "id: <order no>, as it is\n"}
   payments: {biz_types: [order_paid, " Order "], ledger: orders, marker: {redis: main, key: "m:{biz_id}", ttl: 1h30m}, stale_after: 1s, on_processing: resume, rerun: never}
 ledgers:
   orders: {mysql: main, table: idempotent_record}
   signs: {mysql: main, table: sign, biz_type: sign, biz_id: "{user_id}:{sign_date}"}
 mysql: {main: {socket: /run/mysqld/mysqld.sock, database: shop, user: idemscope}}
 counters: {redis: main, prefix: "app:"}
+console: {grafana: "https://grafana.example.com/sub/"}
 `, nil)
 	flows := c.Catalog()
+	if flows[1].KeyRule != "id: <order no>, as it is\n" {
+		t.Errorf("key rule: %q", flows[1].KeyRule)
+	}
+	if c.Console.Grafana != "https://grafana.example.com/sub" {
+		t.Errorf("grafana: %q", c.Console.Grafana)
+	}
 	if names := []string{flows[0].Name, flows[1].Name, flows[2].Name}; !slices.Equal(names, []string{"signs", "rest", "payments"}) {
 		t.Fatalf("order of the flows: %v", names)
 	}

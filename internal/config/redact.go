@@ -147,6 +147,7 @@ func redactedFlow(f flow.Flow) *group {
 	g.duration("stale_after", f.StaleAfter)
 	g.text("on_processing", string(f.OnProcessing))
 	g.text("rerun", string(f.Rerun))
+	g.text("key_rule", f.KeyRule)
 	return g
 }
 
@@ -159,6 +160,7 @@ func (c Console) redacted() *group {
 	g.text("language", language)
 	g.duration("lookup_timeout", c.LookupTimeout)
 	g.add("actions", c.Actions)
+	g.text("grafana", c.Grafana)
 	return g
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -143,7 +144,28 @@ func (s *section) console() Console {
 		Language:      flow.Language(language),
 		LookupTimeout: part.duration("lookup_timeout", time.Second, 100*time.Millisecond, 30*time.Second),
 		Actions:       part.flag("actions"),
+		Grafana:       part.grafana(),
 	}
+}
+
+// grafana reads where the dashboards are. The address stands in pages, so it must hold no password.
+func (s *section) grafana() string {
+	text := s.text("grafana")
+	if text == "" {
+		return ""
+	}
+	v := s.value("grafana")
+	// Nothing of the URL is quoted in an error: it may hold a password.
+	address, err := url.Parse(text)
+	switch {
+	case err == nil && address.User != nil, strings.Contains(text, "@"):
+		s.problemf(v.at, v.path, "must not hold a user or password: the address stands in pages")
+	case err != nil || address.Hostname() == "" || address.Scheme != "http" && address.Scheme != "https":
+		s.problemf(v.at, v.path, `must be an http or https URL, such as "https://grafana.example.com"`)
+	case address.RawQuery != "" || address.Fragment != "":
+		s.problemf(v.at, v.path, "must end before ? and #")
+	}
+	return strings.TrimRight(text, "/")
 }
 
 func (s *section) exporter() Exporter {

@@ -28,6 +28,8 @@ type Flow struct {
 	OnProcessing OnProcessing
 	// Rerun says whether an operator may let a stale record run again.
 	Rerun Rerun
+	// KeyRule is how biz_type and biz_id are made, in the team's own words. It may be empty.
+	KeyRule string
 }
 
 // RedisKey is the shape of a flow's lock or marker.
