@@ -42,6 +42,12 @@ type Options struct {
 	// Findings lists the keys with a problem, from memory; nil means that
 	// nobody looks for them.
 	Findings func() answer.Findings
+	// Figures are the operating figures of all flows, from memory; nil means that
+	// nobody keeps them.
+	Figures func() answer.Figures
+	// Grafana is the URL of the Grafana that has the dashboards, without a trailing
+	// slash; empty when there is none.
+	Grafana string
 	// Traces arms and shows the traces of brokers; nil when no broker has one.
 	Traces Traces
 	// Actions: an operator may change something from the console.
@@ -125,6 +131,10 @@ func (c *console) routes() (http.Handler, error) {
 	get("/api/v1/lookup", c.visit(c.lookupJSON))
 	get("/findings", c.visit(c.findings))
 	get("/api/v1/findings", c.visit(c.findingsJSON))
+	get("/flows", c.visit(c.flows))
+	get("/flows/:name", c.visit(c.flow))
+	get("/api/v1/flows", c.visit(c.flowsJSON))
+	get("/api/v1/flows/:name", c.visit(c.flowJSON))
 	get("/trace", c.visit(c.trace))
 	get("/api/v1/trace", c.visit(c.traceJSON))
 	engine.POST("/trace", c.visit(c.changeTrace))

@@ -27,6 +27,8 @@ type page struct {
 	Findings string
 	// Traces is the address of the traces; empty when no broker has one.
 	Traces string
+	// FlowsPage is the address of the flows' figures; empty when nobody keeps them.
+	FlowsPage string
 	// DoctorPage is the address of the report on the set-up; empty when there is none.
 	DoctorPage string
 	// Chosen: the form passes the language on.
@@ -80,11 +82,16 @@ func (c *console) newPage(v visit, name string) page {
 	if c.Traces != nil {
 		traces = v.link("trace", nil)
 	}
+	figures := ""
+	if c.Figures != nil {
+		figures = v.link("flows", nil)
+	}
 	examined := ""
 	if c.Doctor != nil {
 		examined = v.link("doctor", nil)
 	}
 	return page{
+		FlowsPage:  figures,
 		DoctorPage: examined,
 		Traces:     traces,
 		Findings:   findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,

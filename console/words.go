@@ -23,7 +23,7 @@ type words struct {
 	Row, Stored, OtherBytes, TooLong, Replica, Clock                                         flow.Text
 	JSON, Again, Language, Times, Copy, Copied, Expired, Units                               flow.Text
 	Hits, NoTrace, NoTraceLead, HitsLead, NothingAsked, Cut, Sought                          flow.Text
-	Meant, Looked, Findings, Traces, Doctor                                                  flow.Text
+	Meant, Looked, Findings, FlowsLink, Cleanup, Traces, Doctor                              flow.Text
 	Timeline, TimelineLead, Impossible, Sources                                              flow.Text
 }
 
@@ -37,6 +37,8 @@ func newWords() words {
 		SearchButton: flow.T("Look up", "查询"),
 		Start:        flow.T("Start page", "首页"),
 		Findings:     flow.T("Findings", "问题列表"),
+		FlowsLink:    flow.T("Flows", "流程"),
+		Cleanup:      flow.T("Cleanup", "清理"),
 		Doctor:       flow.T("Doctor", "体检"),
 		Traces:       flow.T("Armed trace", "临时追踪"),
 

@@ -103,6 +103,7 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 	g.console, err = console.New(console.Options{
 		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics, Findings: listFindings(c, exported),
 		Traces: g.events.tracing(), Actions: c.Console.Actions,
+		Figures: exported.Figures, Grafana: c.Console.Grafana,
 		Doctor:   examiner,
 		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
 	})
