@@ -46,7 +46,7 @@ func sweepAsChild() {
 			time.AfterFunc(c.DieAfter, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
 		}
 	}
-	if r := j.sweep(context.Background(), &j.tasks[0], false); r.Ended != Done {
+	if r := j.sweep(context.Background(), &j.tasks[0], ByCommand); r.Ended != Done {
 		panic(fmt.Sprint(r.Ended, r.Why.EN))
 	}
 }

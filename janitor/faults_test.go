@@ -356,7 +356,7 @@ func TestAStopEndsTheStatementOnTheServer(t *testing.T) {
 	j := hire(t, p.task(t))
 	ctx, stop := context.WithCancel(soon(t))
 	ended := make(chan Report, 1)
-	go func() { ended <- j.sweep(ctx, &j.tasks[0], false) }()
+	go func() { ended <- j.sweep(ctx, &j.tasks[0], ByCommand) }()
 	waiting := func() bool {
 		return count(t, db.DB, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'DELETE FROM `"+db.Name+"`%'") > 0
 	}

@@ -22,8 +22,40 @@ type PlanJSON struct {
 	Enabled       bool          `json:"enabled"`
 	Opens         *time.Time    `json:"window_opens"`
 	Tables        []TableJSON   `json:"tables"`
+	Forecast      ForecastJSON  `json:"forecast"`
 	Refusals      []RefusalJSON `json:"refusals"`
 	Unread        string        `json:"unreadable"`
+}
+
+// ForecastJSON is what can be told of the days to come, all of it estimated;
+// null is what nobody knows.
+type ForecastJSON struct {
+	RowsPerDay    *float64 `json:"rows_per_day_reaching_cutoff"`
+	RowsPerSecond *float64 `json:"measured_rows_per_second"`
+	Seconds       *float64 `json:"run_seconds"`
+	PerWindow     *int64   `json:"rows_per_window"`
+	Windows       *float64 `json:"windows_until_done"`
+	BinlogBytes   *int64   `json:"binlog_bytes"`
+	Behind        bool     `json:"falling_behind"`
+}
+
+func (f Forecast) json() (j ForecastJSON) {
+	if j.Behind = f.Behind(); f.PerDayKnown {
+		j.RowsPerDay = &f.PerDay
+	}
+	if f.Pace > 0 {
+		j.RowsPerSecond, j.Seconds = &f.Pace, new(f.Takes.Seconds())
+	}
+	if f.PerWindow > 0 {
+		j.PerWindow = &f.PerWindow
+	}
+	if f.Windows > 0 {
+		j.Windows = &f.Windows
+	}
+	if f.BinlogKnown {
+		j.BinlogBytes = &f.Binlog
+	}
+	return j
 }
 
 // TableJSON is the part of a plan about one table. Counts of rows that stay are
@@ -38,6 +70,12 @@ type TableJSON struct {
 	Rows       int64                 `json:"rows"`
 	Candidates int64                 `json:"candidates"`
 	Stay       map[ledger.Kind]int64 `json:"stay"`
+	Processing int64                 `json:"processing_beyond_retention"`
+	PerDay     *float64              `json:"rows_per_day_reaching_cutoff"`
+	DataBytes  *int64                `json:"data_bytes"`
+	IndexBytes *int64                `json:"index_bytes"`
+	FreeBytes  *int64                `json:"free_bytes"`
+	RowBytes   *int64                `json:"average_row_bytes"`
 	Later      int64                 `json:"candidates_behind_younger"`
 	Newest     int64                 `json:"candidates_with_highest_id"`
 	Batches    int64                 `json:"batches"`
@@ -56,14 +94,21 @@ func (p Plan) JSON(lang flow.Language) PlanJSON {
 	out := PlanJSON{
 		Task: p.Task, Ledger: p.Ledger, Action: p.Action, MySQL: p.Server, RetainSeconds: p.Retain.Seconds(),
 		At: known(p.At), Cutoff: known(p.Cutoff), Enabled: p.Enabled, Opens: known(p.Opens),
-		Tables: []TableJSON{}, Refusals: []RefusalJSON{}, Unread: p.Unread.In(lang),
+		Forecast: p.Forecast.json(), Tables: []TableJSON{}, Refusals: []RefusalJSON{}, Unread: p.Unread.In(lang),
 	}
 	for _, t := range p.Tables {
-		out.Tables = append(out.Tables, TableJSON{
+		one := TableJSON{
 			Table: t.Table, Archive: t.Archive, FirstID: id(t.Bounds.First), LastID: id(t.Bounds.Last), HighestID: id(t.Bounds.Top),
 			Exact: t.Exact, Rows: t.Rows, Candidates: t.Candidates, Stay: t.Stay, Later: t.Later, Newest: t.Newest,
-			Batches: t.Batches, SQL: append([]string{}, t.SQL...),
-		})
+			Batches: t.Batches, SQL: append([]string{}, t.SQL...), Processing: t.Processing,
+		}
+		if t.PerDayKnown {
+			one.PerDay = &t.PerDay
+		}
+		if t.Sized {
+			one.DataBytes, one.IndexBytes, one.FreeBytes, one.RowBytes = &t.Footprint.Data, &t.Footprint.Index, &t.Footprint.Free, &t.Footprint.Row
+		}
+		out.Tables = append(out.Tables, one)
 	}
 	for _, r := range p.Refusals {
 		out.Refusals = append(out.Refusals, RefusalJSON{Code: r.Code, Table: r.Table, Text: r.Text.In(lang)})

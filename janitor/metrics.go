@@ -24,6 +24,7 @@ type Metrics struct {
 	backlog   *prometheus.GaugeVec
 	success   *prometheus.GaugeVec
 	running   *prometheus.GaugeVec
+	enabled   *prometheus.GaugeVec
 	declared  map[string]bool
 }
 
@@ -45,12 +46,14 @@ func NewMetrics() *Metrics {
 			Help: "Unix time at which a run of the task last came to its end, by this process's clock; 0 when none has since the process started."}, []string{"task"}),
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idem_janitor_running",
 			Help: "1 while this process cleans the tables of the task, else 0."}, []string{"task"}),
+		enabled: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "idem_janitor_enabled",
+			Help: "1 when this process runs the task by itself in its window (cleanup.tasks.NAME.enabled), else 0: then it runs by hand only."}, []string{"task"}),
 		declared: map[string]bool{},
 	}
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.rows, m.batches, m.throttled, m.backlog, m.success, m.running}
+	return []prometheus.Collector{m.rows, m.batches, m.throttled, m.backlog, m.success, m.running, m.enabled}
 }
 
 // Describe implements prometheus.Collector.
@@ -86,6 +89,11 @@ func (m *Metrics) declare(tasks []Task) {
 		}
 		m.success.WithLabelValues(t.Name)
 		m.running.WithLabelValues(t.Name)
+		enabled := 0.0
+		if t.Enabled {
+			enabled = 1
+		}
+		m.enabled.WithLabelValues(t.Name).Set(enabled)
 	}
 	for name := range m.declared {
 		if !now[name] {
@@ -100,7 +108,7 @@ func (m *Metrics) forget(task string) {
 	m.rows.DeletePartialMatch(label)
 	m.batches.DeletePartialMatch(label)
 	m.throttled.DeletePartialMatch(label)
-	for _, gauge := range []*prometheus.GaugeVec{m.backlog, m.success, m.running} {
+	for _, gauge := range []*prometheus.GaugeVec{m.backlog, m.success, m.running, m.enabled} {
 		gauge.DeletePartialMatch(label)
 	}
 }

@@ -12,10 +12,16 @@ import (
 type Plan struct {
 	Task, Ledger, Action, Server string
 	Retain                       time.Duration
+	// Made is when the plan was made, by this machine's clock.
+	Made time.Time
 	// At is the database's clock, and Cutoff the time before which records must
 	// have changed last, to the second. Both are zero when the server was not read.
 	At, Cutoff time.Time
 	Tables     []TablePlan
+	// Binlog is the format in which the server logs changes; empty when it logs none.
+	Binlog string
+	// Forecast is what can be told of the days to come.
+	Forecast Forecast
 	// Refusals speak against the run; none means that it may begin.
 	Refusals []Refusal
 	// Unread says what could not be read; empty when all was.
@@ -40,6 +46,17 @@ type TablePlan struct {
 	// finds them. Newest is 1 when the row with the highest id could go: it never
 	// does. Exact plans only.
 	Later, Newest int64
+	// Processing is how many of the rows that a run looks at are in processing,
+	// beyond the retention: a person decides on them. Estimated like Rows, so a
+	// sample may have missed the few that there are.
+	Processing int64
+	// PerDay is how many rows a day reach the cutoff in the next days, estimated;
+	// valid when PerDayKnown.
+	PerDay      float64
+	PerDayKnown bool
+	// Footprint is the room that the table takes; valid when Sized.
+	Footprint ledger.Footprint
+	Sized     bool
 	// Batches is how many transactions a run needs at most, with full batches.
 	Batches int64
 	// SQL is what each batch runs, here over the whole range.
@@ -57,7 +74,17 @@ func (j *Janitor) Plan(ctx context.Context, task string, exact bool) (Plan, erro
 	return j.plan(ctx, t, exact), nil
 }
 
+// plan makes the plan and pins it to the board.
 func (j *Janitor) plan(ctx context.Context, t *Task, exact bool) Plan {
+	p := j.newPlan(ctx, t, exact)
+	if ctx.Err() == nil {
+		p.Made = j.now()
+		j.board.change(t.Name, func(pinned *pinned) { pinned.plan = &p })
+	}
+	return p
+}
+
+func (j *Janitor) newPlan(ctx context.Context, t *Task, exact bool) Plan {
 	p := Plan{Task: t.Name, Ledger: t.Ledger, Action: t.action(), Server: t.server(), Retain: t.Retain, Enabled: t.Enabled}
 	if !t.Window.None() {
 		p.Opens = t.Window.Opens(j.now())
@@ -68,7 +95,7 @@ func (j *Janitor) plan(ctx context.Context, t *Task, exact bool) Plan {
 		return p
 	}
 	p.At, p.Cutoff = state.DBNow, state.DBNow.Add(-t.Retain).Truncate(time.Second)
-	p.Refusals = t.refusals(state)
+	p.Refusals, p.Binlog = t.refusals(state), state.Binlog
 	for _, table := range t.Tables {
 		if err := p.add(ctx, t, table, exact); err != nil {
 			p.Unread = flow.T("%s: %s", "%s：%s", table.Name(), ledger.Explain(err))
@@ -76,6 +103,7 @@ func (j *Janitor) plan(ctx context.Context, t *Task, exact bool) Plan {
 		}
 	}
 	j.metrics.backlog.WithLabelValues(t.Name).Set(float64(p.candidates()))
+	j.forecast(t, &p)
 	return p
 }
 
@@ -115,6 +143,11 @@ func (p *Plan) add(ctx context.Context, t *Task, table *ledger.SweepTable, exact
 		return err
 	}
 	plan.Batches = (plan.Rows + int64(t.Batch) - 1) / int64(t.Batch)
+	if err := plan.ahead(ctx, table, p.Cutoff, t.Retain); err != nil {
+		return err
+	}
+	// What cannot be told of the size keeps no run back.
+	plan.Footprint, plan.Sized, _ = table.Footprint(ctx)
 	return nil
 }
 
@@ -160,7 +193,7 @@ func (p *TablePlan) count(ctx context.Context, table *ledger.SweepTable, cutoff 
 	if err != nil {
 		return err
 	}
-	p.Rows, p.Candidates = visited.Total(), visited[ledger.Candidate]
+	p.Rows, p.Candidates, p.Processing = visited.Total(), visited[ledger.Candidate], visited[ledger.InProcessing]
 	p.Later, p.Newest = behind[ledger.Candidate], newest[ledger.Candidate]
 	p.Stay = ledger.Tally{}
 	for _, part := range []ledger.Tally{visited, behind, newest} {
@@ -183,30 +216,13 @@ func countAll(ctx context.Context, table *ledger.SweepTable, within ledger.Range
 	return all, nil
 }
 
-// estimate looks at some rows in each of many equal parts of the range, and
-// takes the rest of a part to be like them. A small range is counted.
+// estimate looks at some rows in each of many equal parts of the range.
 func (p *TablePlan) estimate(ctx context.Context, table *ledger.SweepTable, cutoff time.Time) error {
-	visit := p.visit()
-	ids := visit.To - visit.After
-	if ids <= sampleAbove {
-		tally, err := countAll(ctx, table, visit, cutoff)
-		p.Rows, p.Candidates = tally.Total(), tally[ledger.Candidate]
-		return err
+	kinds, err := sampled(ctx, table, p.visit(), segments, cutoff)
+	var rows float64
+	for _, n := range kinds {
+		rows += n
 	}
-	var rows, candidates float64
-	for i := range uint64(segments) {
-		part := ledger.Range{After: visit.After + ids/segments*i, To: visit.After + ids/segments*(i+1)}
-		if i == segments-1 {
-			part.To = visit.To
-		}
-		tally, seen, err := table.Count(ctx, part, sampleRows, cutoff)
-		if err != nil {
-			return err
-		}
-		scale := float64(part.To-part.After) / float64(seen.To-seen.After)
-		rows += float64(tally.Total()) * scale
-		candidates += float64(tally[ledger.Candidate]) * scale
-	}
-	p.Rows, p.Candidates = int64(rows), int64(candidates)
-	return nil
+	p.Rows, p.Candidates, p.Processing = int64(rows), int64(kinds[ledger.Candidate]), int64(kinds[ledger.InProcessing])
+	return err
 }

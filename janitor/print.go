@@ -1,6 +1,7 @@
 package janitor
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -55,6 +56,9 @@ func (p Plan) WriteText(w io.Writer, lang flow.Language, zone *time.Location) er
 	for _, t := range p.Tables {
 		t.write(out)
 	}
+	for _, note := range p.Note() {
+		out.line(1, "%s", "%s", note)
+	}
 	for _, r := range p.Refusals {
 		out.line(1, "REFUSED [%[1]s] %[2]s", "拒绝执行 [%[1]s] %[2]s", r.Code, r.Text)
 	}
@@ -106,6 +110,9 @@ func (t TablePlan) write(out *paper) {
 		if n := t.Stay[ledger.Kind(reason)]; n > 0 {
 			out.line(2, "%[1]d rows stay: %[2]s", "%[1]d 行保留：%[2]s", n, kindTexts[reason])
 		}
+	}
+	if !t.Exact && t.Processing > 0 {
+		out.line(2, "about %d rows beyond the retention are in processing and stay: a person decides", "约 %d 行超过保留期仍在处理中，予以保留：需人工判断", t.Processing)
 	}
 	if t.Later > 0 {
 		out.line(2, "%d more rows could go and stand among younger ones: a later run takes them", "另有 %d 行可移除，但夹在较新的行之间：留待以后的运行", t.Later)
@@ -184,4 +191,25 @@ func (r Report) Exit() int {
 		return 4
 	}
 	return 1
+}
+
+// BytesText words a number of bytes.
+func BytesText(n int64) flow.Text {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	v, i := float64(n), 0
+	for v >= 1000 && i < len(units)-1 {
+		v, i = v/1000, i+1
+	}
+	if i == 0 || v >= 100 {
+		return flow.T("%.0f %s", "%.0f %s", v, units[i])
+	}
+	return flow.T("%.1f %s", "%.1f %s", v, units[i])
+}
+
+// rateText words a number of rows a second.
+func rateText(perSecond float64) string {
+	if perSecond < 10 {
+		return fmt.Sprintf("%.1f", perSecond)
+	}
+	return fmt.Sprintf("%.0f", perSecond)
 }

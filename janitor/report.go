@@ -55,7 +55,9 @@ type TableReport struct {
 	// whether its commit succeeded; mostly 0.
 	Unconfirmed int64
 	Throttled   map[Reason]time.Duration
-	Took        time.Duration
+	// Began and Took are by this process's clock.
+	Began time.Time
+	Took  time.Duration
 }
 
 // Report is what a run did.

@@ -68,7 +68,7 @@ func (j *Janitor) look(ctx context.Context, t *Task, d *diary) {
 		if d.cut {
 			j.metrics.heldUp(t, ByWindow, tick)
 		}
-	case d.done == t.Window.Night(now) || now.Before(d.notBefore):
+	case d.done == t.Window.Night(now) || now.Before(d.notBefore) || j.board.haltedIn(t.Name, t.Window.Night(now)):
 	case t.stopped():
 		j.metrics.heldUp(t, ByStopFile, tick)
 		j.warn(t, d, "the stop file "+t.StopFile+" holds it up")
@@ -104,12 +104,13 @@ func (j *Janitor) warn(t *Task, d *diary, why string) {
 func (j *Janitor) scheduled(ctx context.Context, t *Task, d *diary) {
 	night := t.Window.Night(j.now())
 	j.log.Info("cleanup begins", "task", t.Name, "window", night)
-	r := j.sweep(ctx, t, true)
+	r := j.sweep(ctx, t, BySchedule)
 	d.estimated, d.cut = j.now(), r.Ended == WindowClosed
 	j.log.Info("cleanup ended", "task", t.Name, "ended", r.Ended, "why", r.Why.EN, "rows", r.Gone(), "took", r.Took.Round(time.Millisecond))
 	switch r.Ended {
 	case Done, OutOfRows, OutOfTime:
 		d.done, d.warned = night, ""
+		j.board.change(t.Name, func(p *pinned) { p.rested = night })
 	case WindowClosed:
 		if left := r.Plan.candidates() - r.Gone(); left > 0 {
 			j.log.Warn("cleanup falls behind: the window was too short", "task", t.Name, "rows", r.Gone(), "rows_left_estimated", left)

@@ -18,12 +18,23 @@ func (j *Janitor) Sweep(ctx context.Context, task string, scheduled bool) (Repor
 	if err != nil {
 		return Report{}, err
 	}
-	return j.sweep(ctx, t, scheduled), nil
+	by := ByCommand
+	if scheduled {
+		by = BySchedule
+	}
+	return j.sweep(ctx, t, by), nil
 }
 
-func (j *Janitor) sweep(ctx context.Context, t *Task, scheduled bool) (r Report) {
+func (j *Janitor) sweep(ctx context.Context, t *Task, by By) (r Report) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	r = Report{Task: t.Name, Began: j.now()}
-	defer func() { r.Took = j.now().Sub(r.Began) }()
+	j.board.begin(t, by, r.Began, cancel)
+	defer func() {
+		r.Took = j.now().Sub(r.Began)
+		j.board.end(t.Name, r)
+		j.record(r, t, by)
+	}()
 	j.metrics.running.WithLabelValues(t.Name).Set(1)
 	defer j.metrics.running.WithLabelValues(t.Name).Set(0)
 	r.Plan = j.plan(ctx, t, false)
@@ -31,8 +42,12 @@ func (j *Janitor) sweep(ctx context.Context, t *Task, scheduled bool) (r Report)
 		r.Ended, r.Why = end.ended, end.why
 		return r
 	}
-	budget := &budget{until: t.Window, scheduled: scheduled, began: r.Began}
+	j.board.planned(t.Name, r.Plan)
+	budget := &budget{until: t.Window, scheduled: by == BySchedule, began: r.Began}
+	var done ledger.Range
 	for i, table := range t.Tables {
+		j.board.table(t.Name, table.Name(), done)
+		done = r.Plan.Tables[i].visit()
 		s := &sweep{
 			janitor: j, task: t, table: table, log: j.log, budget: budget, cutoff: r.Plan.Cutoff,
 			within: r.Plan.Tables[i].visit(), size: newSizer(t.Batch), report: newTableReport(table),
@@ -89,6 +104,8 @@ type sweep struct {
 	session Session
 	// within is what is left to walk.
 	within ledger.Range
+	// first is where the walk began.
+	first uint64
 	// current is the batch that was tried last, tries how often it failed in a row.
 	current ledger.SweepBatch
 	tries   int
@@ -100,6 +117,7 @@ type sweep struct {
 
 func (s *sweep) run(ctx context.Context) *ending {
 	began := s.janitor.now()
+	s.report.Began, s.first = began, s.within.After
 	defer func() { s.report.Took, s.report.Reached = s.janitor.now().Sub(began), s.within.After }()
 	if end := s.over(ctx); end != nil {
 		return end
@@ -145,7 +163,7 @@ func (s *sweep) over(ctx context.Context) *ending {
 	b, now := s.budget, s.janitor.now()
 	switch {
 	case ctx.Err() != nil:
-		return &ending{Stopped, flow.T("the run was told to stop", "运行被要求停止")}
+		return &ending{Stopped, s.janitor.board.stopText(s.task.Name)}
 	case s.task.stopped():
 		return &ending{StopFile, flow.T("the stop file %s exists; remove it to let the task run", "停止文件 %s 存在；删除后任务才会运行", s.task.StopFile)}
 	case b.scheduled && !b.until.Open(now):
@@ -195,9 +213,12 @@ func (s *sweep) batch(ctx context.Context) error {
 
 // passed counts a batch that is settled, and moves on.
 func (s *sweep) passed(b ledger.SweepBatch) {
+	batches := 0
 	if b.Gone > 0 {
-		s.report.Batches++
+		batches = 1
 	}
+	s.report.Batches += batches
+	s.janitor.board.walked(s.task.Name, b.Gone, batches, b.To-s.first, s.janitor.now())
 	s.report.Gone += b.Gone
 	s.budget.rows += b.Gone
 	s.janitor.metrics.gone(s.task, b.Gone)
@@ -301,7 +322,7 @@ func (s *sweep) settle(ctx context.Context, u *ledger.Unsettled) *ending {
 // fail words the end of a run by an error.
 func (s *sweep) fail(ctx context.Context, err error) *ending {
 	if ctx.Err() != nil {
-		return &ending{Stopped, flow.T("the run was told to stop", "运行被要求停止")}
+		return &ending{Stopped, s.janitor.board.stopText(s.task.Name)}
 	}
 	why := flow.T("%s: %s", "%s：%s", s.table.Name(), ledger.Explain(err))
 	switch ledger.FaultOf(err) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"idemscope/internal/flow"
@@ -96,6 +97,12 @@ type Janitor struct {
 	tasks   []Task
 	metrics *Metrics
 	log     *slog.Logger
+	board   board
+	history *History // nil without a file
+	// kept are the entries of this process, lastOf how the last run of each task ended.
+	keptMu sync.Mutex
+	kept   []Entry
+	lastOf map[string]ending
 
 	now   func() time.Time
 	pause func(ctx context.Context, d time.Duration)
@@ -109,12 +116,15 @@ const (
 	patience   = 5 * time.Minute
 )
 
-// Options describe a janitor. All fields are mandatory.
+// Options describe a janitor.
 type Options struct {
 	// Tasks may be empty.
-	Tasks   []Task
+	Tasks []Task
+	// Metrics and Logger are mandatory.
 	Metrics *Metrics
 	Logger  *slog.Logger
+	// History keeps what runs did; nil keeps it in memory only.
+	History *History
 }
 
 // New checks the options and makes the series of every task.
@@ -129,7 +139,7 @@ func New(o Options) (*Janitor, error) {
 	}
 	o.Metrics.declare(o.Tasks)
 	return &Janitor{
-		tasks: o.Tasks, metrics: o.Metrics, log: o.Logger,
+		tasks: o.Tasks, metrics: o.Metrics, log: o.Logger, history: o.History, lastOf: map[string]ending{},
 		now: time.Now, pause: sleep, probe: probeEvery, patience: patience,
 	}, nil
 }

@@ -104,6 +104,7 @@ func (s *sweep) throttle(ctx context.Context) (*ending, error) {
 		s.probeAt = now.Add(s.janitor.probe)
 		if held == nil {
 			s.holding = ""
+			s.janitor.board.held(s.task.Name, nil)
 			// An altered table is noticed between batches, too.
 			return nil, s.session.CheckShape(ctx)
 		}
@@ -123,6 +124,7 @@ func (s *sweep) heldUp(ctx context.Context, h *hold, d time.Duration) {
 		s.holding = h.reason
 		s.log.Warn("cleanup is held up", "task", s.task.Name, "table", s.table.Name(), "reason", h.reason, "why", h.text.EN)
 	}
+	s.janitor.board.held(s.task.Name, h)
 	began := s.janitor.now()
 	s.janitor.pause(ctx, d)
 	waited := s.janitor.now().Sub(began)

@@ -51,6 +51,18 @@ func (w Window) next(t time.Time, open bool) time.Time {
 	return time.Time{}
 }
 
+// present returns when the window opened in which t lies, or else the next one
+// opens, and when that closes.
+func (w Window) present(t time.Time) (opens, closes time.Time) {
+	opens = w.Opens(t)
+	if opens.Equal(t) && w.Open(t) {
+		for at := t.Truncate(time.Minute); w.Open(at) && at.After(t.Add(-dayAndMore)); at = at.Add(-time.Minute) {
+			opens = at
+		}
+	}
+	return opens, w.Closes(w.Opens(t))
+}
+
 // Night names the opening in which t lies by the date on which it began, so that
 // the two halves around midnight are one.
 func (w Window) Night(t time.Time) string {

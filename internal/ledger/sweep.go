@@ -80,6 +80,8 @@ type Bounds struct {
 	// never goes, because some servers would give its id out again. Below First
 	// when there is nothing to visit.
 	Last uint64
+	// ByTime: the ids could be told apart by the time of creation.
+	ByTime bool
 }
 
 // Bounds finds where rows were created before the cutoff, by a binary search as
@@ -96,6 +98,7 @@ func (t *SweepTable) Bounds(ctx context.Context, cutoff time.Time) (b Bounds, er
 		if l.created == nil {
 			return nil
 		}
+		b.ByTime = true
 		since, err := t.shard.bisect(ctx, l, cutoff)
 		b.Last = min(b.Last, max(since, 1)-1)
 		return err
