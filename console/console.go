@@ -48,6 +48,8 @@ type Options struct {
 	// Grafana is the URL of the Grafana that has the dashboards, without a trailing
 	// slash; empty when there is none.
 	Grafana string
+	// Cleanup tells of the janitor's tasks; nil when there is none.
+	Cleanup Cleanup
 	// Traces arms and shows the traces of brokers; nil when no broker has one.
 	Traces Traces
 	// Actions: an operator may change something from the console.
@@ -135,6 +137,10 @@ func (c *console) routes() (http.Handler, error) {
 	get("/flows/:name", c.visit(c.flow))
 	get("/api/v1/flows", c.visit(c.flowsJSON))
 	get("/api/v1/flows/:name", c.visit(c.flowJSON))
+	get("/cleanup", c.visit(c.cleanup))
+	get("/api/v1/cleanup", c.visit(c.cleanupJSON))
+	engine.POST("/cleanup/plan", c.visit(c.planCleanup))
+	engine.POST("/cleanup/stop", c.visit(c.stopCleanup))
 	get("/trace", c.visit(c.trace))
 	get("/api/v1/trace", c.visit(c.traceJSON))
 	engine.POST("/trace", c.visit(c.changeTrace))

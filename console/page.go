@@ -29,6 +29,8 @@ type page struct {
 	Traces string
 	// FlowsPage is the address of the flows' figures; empty when nobody keeps them.
 	FlowsPage string
+	// CleanupPage is the address of the cleanup; empty when there is no task.
+	CleanupPage string
 	// DoctorPage is the address of the report on the set-up; empty when there is none.
 	DoctorPage string
 	// Chosen: the form passes the language on.
@@ -86,15 +88,20 @@ func (c *console) newPage(v visit, name string) page {
 	if c.Figures != nil {
 		figures = v.link("flows", nil)
 	}
+	cleanup := ""
+	if c.Cleanup != nil {
+		cleanup = v.link("cleanup", nil)
+	}
 	examined := ""
 	if c.Doctor != nil {
 		examined = v.link("doctor", nil)
 	}
 	return page{
-		FlowsPage:  figures,
-		DoctorPage: examined,
-		Traces:     traces,
-		Findings:   findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,
+		FlowsPage:   figures,
+		CleanupPage: cleanup,
+		DoctorPage:  examined,
+		Traces:      traces,
+		Findings:    findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,
 		Alternatives: v.switches(), Version: c.Version, Zone: zoneLabel(c.Zone, time.Now()),
 	}
 }

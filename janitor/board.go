@@ -132,6 +132,11 @@ func (b *board) change(task string, do func(*pinned)) {
 func (b *board) begin(t *Task, by By, now time.Time, cancel context.CancelFunc) {
 	b.change(t.Name, func(p *pinned) {
 		p.run = &run{Progress: Progress{Began: now, By: by, Tables: len(t.Tables)}, cancel: cancel}
+		if by == BySchedule && p.halted != "" && t.Window.Open(now) && p.halted == t.Window.Night(now) {
+			// Told to stop between the look at the clock and now.
+			p.run.told, p.run.stoppedBy = true, p.haltedBy
+			cancel()
+		}
 	})
 }
 
@@ -141,7 +146,7 @@ func (b *board) planned(task string, plan Plan) {
 		if p.run == nil {
 			return
 		}
-		p.run.Planned = plan.candidates()
+		p.run.Planned = plan.Candidates()
 		for _, table := range plan.Tables {
 			visit := table.visit()
 			p.run.total += float64(visit.To - visit.After)

@@ -123,11 +123,11 @@ func (j *Janitor) forecast(t *Task, p *Plan) {
 		f.Binlog, f.BinlogKnown = f.Binlog+bytes, f.BinlogKnown && ok
 	}
 	if f.Pace > 0 {
-		f.Takes = time.Duration(float64(p.candidates()) / f.Pace * float64(time.Second)).Round(time.Second)
+		f.Takes = time.Duration(float64(p.Candidates()) / f.Pace * float64(time.Second)).Round(time.Second)
 		f.PerWindow = t.perWindow(f.Pace, j.now())
 	}
 	if gain := float64(f.PerWindow) - f.PerDay; f.PerDayKnown && f.PerWindow > 0 && gain > 0 {
-		f.Windows = max(float64(p.candidates())/gain, 0)
+		f.Windows = max(float64(p.Candidates())/gain, 0)
 	}
 	p.Forecast = f
 }
@@ -230,7 +230,7 @@ func (p Plan) Note() (notes []flow.Text) {
 	switch {
 	case f.Pace > 0:
 		notes = append(notes, flow.T("the last runs let %[1]s rows a second go, so this takes about %[2]s (estimated)", "最近的运行每秒移除 %[1]s 行，预计需要 %[2]s（估算）", rateText(f.Pace), flow.Span(f.Takes)))
-	case p.candidates() > 0:
+	case p.Candidates() > 0:
 		notes = append(notes, flow.T("how long it takes is not known: no run has let rows go yet", "所需时间未知：还没有移除过记录的运行"))
 	}
 	switch {

@@ -29,7 +29,7 @@ func TestThePlanTellsArrivalsSizeAndWhatIsStuck(t *testing.T) {
 			t.Fatal(err)
 		}
 		table := plan.Tables[0]
-		if table.Processing != 7 || !table.PerDayKnown || math.Abs(table.PerDay-60) > 1e-9 || !table.Sized || table.Footprint.Data == 0 {
+		if table.Processing() != 7 || !table.PerDayKnown || math.Abs(table.PerDay-60) > 1e-9 || !table.Sized || table.Footprint.Data == 0 {
 			t.Errorf("exact %t: %+v", exact, table)
 		}
 		var out bytes.Buffer

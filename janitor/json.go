@@ -100,7 +100,7 @@ func (p Plan) JSON(lang flow.Language) PlanJSON {
 		one := TableJSON{
 			Table: t.Table, Archive: t.Archive, FirstID: id(t.Bounds.First), LastID: id(t.Bounds.Last), HighestID: id(t.Bounds.Top),
 			Exact: t.Exact, Rows: t.Rows, Candidates: t.Candidates, Stay: t.Stay, Later: t.Later, Newest: t.Newest,
-			Batches: t.Batches, SQL: append([]string{}, t.SQL...), Processing: t.Processing,
+			Batches: t.Batches, SQL: append([]string{}, t.SQL...), Processing: t.Processing(),
 		}
 		if t.PerDayKnown {
 			one.PerDay = &t.PerDay

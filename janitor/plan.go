@@ -46,10 +46,9 @@ type TablePlan struct {
 	// finds them. Newest is 1 when the row with the highest id could go: it never
 	// does. Exact plans only.
 	Later, Newest int64
-	// Processing is how many of the rows that a run looks at are in processing,
-	// beyond the retention: a person decides on them. Estimated like Rows, so a
-	// sample may have missed the few that there are.
-	Processing int64
+	// Kept has those of the rows that a run looks at that stay, by kind. Estimated
+	// like Rows, so a sample may have missed the few that there are.
+	Kept ledger.Tally
 	// PerDay is how many rows a day reach the cutoff in the next days, estimated;
 	// valid when PerDayKnown.
 	PerDay      float64
@@ -102,13 +101,17 @@ func (j *Janitor) newPlan(ctx context.Context, t *Task, exact bool) Plan {
 			return p
 		}
 	}
-	j.metrics.backlog.WithLabelValues(t.Name).Set(float64(p.candidates()))
+	j.metrics.backlog.WithLabelValues(t.Name).Set(float64(p.Candidates()))
 	j.forecast(t, &p)
 	return p
 }
 
-// candidates is how many rows of all tables go.
-func (p Plan) candidates() (n int64) {
+// Processing is how many of the rows that a run looks at are in processing,
+// beyond the retention: a person decides on them.
+func (t TablePlan) Processing() int64 { return t.Kept[ledger.InProcessing] }
+
+// Candidates is how many rows of all tables go.
+func (p Plan) Candidates() (n int64) {
 	for _, t := range p.Tables {
 		n += t.Candidates
 	}
@@ -193,7 +196,9 @@ func (p *TablePlan) count(ctx context.Context, table *ledger.SweepTable, cutoff 
 	if err != nil {
 		return err
 	}
-	p.Rows, p.Candidates, p.Processing = visited.Total(), visited[ledger.Candidate], visited[ledger.InProcessing]
+	p.Rows, p.Candidates, p.Kept = visited.Total(), visited[ledger.Candidate], ledger.Tally{}
+	p.Kept.Add(visited)
+	delete(p.Kept, ledger.Candidate)
 	p.Later, p.Newest = behind[ledger.Candidate], newest[ledger.Candidate]
 	p.Stay = ledger.Tally{}
 	for _, part := range []ledger.Tally{visited, behind, newest} {
@@ -220,9 +225,13 @@ func countAll(ctx context.Context, table *ledger.SweepTable, within ledger.Range
 func (p *TablePlan) estimate(ctx context.Context, table *ledger.SweepTable, cutoff time.Time) error {
 	kinds, err := sampled(ctx, table, p.visit(), segments, cutoff)
 	var rows float64
-	for _, n := range kinds {
+	p.Kept = ledger.Tally{}
+	for kind, n := range kinds {
 		rows += n
+		if kind != ledger.Candidate {
+			p.Kept[kind] = int64(n)
+		}
 	}
-	p.Rows, p.Candidates, p.Processing = int64(rows), int64(kinds[ledger.Candidate]), int64(kinds[ledger.InProcessing])
+	p.Rows, p.Candidates = int64(rows), int64(kinds[ledger.Candidate])
 	return err
 }

@@ -23,6 +23,9 @@ var kindTexts = map[string]flow.Text{
 	reasonLocked:                flow.T("locked by somebody else for too long", "被其他事务锁定过久"),
 }
 
+// KindText says why rows of a kind stay.
+func KindText(kind ledger.Kind) flow.Text { return kindTexts[string(kind)] }
+
 // stayOrder is the order in which reasons are told.
 func stayOrder() []string {
 	var order []string
@@ -111,8 +114,8 @@ func (t TablePlan) write(out *paper) {
 			out.line(2, "%[1]d rows stay: %[2]s", "%[1]d 行保留：%[2]s", n, kindTexts[reason])
 		}
 	}
-	if !t.Exact && t.Processing > 0 {
-		out.line(2, "about %d rows beyond the retention are in processing and stay: a person decides", "约 %d 行超过保留期仍在处理中，予以保留：需人工判断", t.Processing)
+	if !t.Exact && t.Processing() > 0 {
+		out.line(2, "about %d rows beyond the retention are in processing and stay: a person decides", "约 %d 行超过保留期仍在处理中，予以保留：需人工判断", t.Processing())
 	}
 	if t.Later > 0 {
 		out.line(2, "%d more rows could go and stand among younger ones: a later run takes them", "另有 %d 行可移除，但夹在较新的行之间：留待以后的运行", t.Later)

@@ -112,7 +112,7 @@ func (j *Janitor) scheduled(ctx context.Context, t *Task, d *diary) {
 		d.done, d.warned = night, ""
 		j.board.change(t.Name, func(p *pinned) { p.rested = night })
 	case WindowClosed:
-		if left := r.Plan.candidates() - r.Gone(); left > 0 {
+		if left := r.Plan.Candidates() - r.Gone(); left > 0 {
 			j.log.Warn("cleanup falls behind: the window was too short", "task", t.Name, "rows", r.Gone(), "rows_left_estimated", left)
 		}
 	default:

@@ -79,7 +79,7 @@ func (p Plan) against() *ending {
 
 // backlog keeps the estimate of the plan up to date with what is gone.
 func (j *Janitor) backlog(t *Task, r Report) {
-	j.metrics.backlog.WithLabelValues(t.Name).Set(float64(max(r.Plan.candidates()-r.Gone(), 0)))
+	j.metrics.backlog.WithLabelValues(t.Name).Set(float64(max(r.Plan.Candidates()-r.Gone(), 0)))
 }
 
 // budget is what a whole run may use.

@@ -1,6 +1,10 @@
 package main
 
-import "idemscope/internal/app"
+import (
+	"os"
+
+	"idemscope/internal/app"
+)
 
 type janitorCommand struct {
 	Plan  janitorPlanCommand `cmd:"" help:"Show what would go, what stays and why, and the SQL. Changes nothing."`
@@ -34,6 +38,7 @@ type janitorRunCommand struct {
 func (c janitorRunCommand) Run(s *surroundings) (err error) {
 	s.exit, err = app.Janitor(s.ctx, app.JanitorOptions{
 		Config: s.config, Task: c.Task, Execute: c.Execute, Exact: c.Exact, JSON: c.JSON, Language: s.lang, Logger: s.logger, Out: s.out,
+		Terminal: s.out == os.Stdout && terminal(os.Stdout),
 	})
 	return err
 }

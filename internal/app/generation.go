@@ -24,6 +24,9 @@ type generation struct {
 	stores *stores
 	// events follows the taps, and arms traces.
 	events *events
+	// cleanup shows the janitor, which is hired last: its metrics outlive a
+	// configuration, and one that is refused must not touch them.
+	cleanup cleanupDesk
 	// console answers everything; metrics only /metrics.
 	console, metrics http.Handler
 	stop             context.CancelFunc
@@ -50,11 +53,12 @@ func newGeneration(c *config.Config, process prometheus.Gatherer, cleaned *janit
 		_ = s.close()
 		return nil, err
 	}
-	cleaner, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: cleaned, Logger: logger})
+	cleaner, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: cleaned, Logger: logger, History: cleanupHistory(c)})
 	if err != nil {
 		_ = s.close()
 		return nil, err
 	}
+	g.cleanup.Janitor = cleaner
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stop = cancel
 	g.loops.Go(func() { checkLedgers(ctx, s.ledgers, logger) })
@@ -103,7 +107,7 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 	g.console, err = console.New(console.Options{
 		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics, Findings: listFindings(c, exported),
 		Traces: g.events.tracing(), Actions: c.Console.Actions,
-		Figures: exported.Figures, Grafana: c.Console.Grafana,
+		Figures: exported.Figures, Grafana: c.Console.Grafana, Cleanup: g.cleanup.offered(len(s.tasks)),
 		Doctor:   examiner,
 		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
 	})

@@ -134,12 +134,23 @@ type JanitorOptions struct {
 	Exact bool
 	// JSON prints what the API gives.
 	JSON bool
+	// Terminal: a person looks at Out, so a run shows its progress there. Else it
+	// is logged.
+	Terminal bool
 	// Language of the sentences.
 	Language flow.Language
 	// Logger is mandatory.
 	Logger *slog.Logger
 	// Out receives the answer. Mandatory.
 	Out io.Writer
+}
+
+// cleanupHistory is where runs are kept; nil without a task.
+func cleanupHistory(c *config.Config) *janitor.History {
+	if c.Cleanup.History == "" {
+		return nil
+	}
+	return janitor.NewHistory(c.Cleanup.History)
 }
 
 // Janitor plans or runs cleanup tasks and returns the exit code: 0 fine, 1 only a
@@ -155,7 +166,7 @@ func Janitor(ctx context.Context, o JanitorOptions) (exit int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	j, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: janitor.NewMetrics(), Logger: o.Logger})
+	j, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: janitor.NewMetrics(), Logger: o.Logger, History: cleanupHistory(c)})
 	if err != nil {
 		return 0, err
 	}
@@ -207,7 +218,9 @@ func (o JanitorOptions) plan(ctx context.Context, j *janitor.Janitor, names []st
 func (o JanitorOptions) run(ctx context.Context, j *janitor.Janitor, names []string) (exit int, err error) {
 	reports := []janitor.ReportJSON{}
 	for _, name := range names {
+		stop := o.follow(j, name)
 		r, err := j.Sweep(ctx, name, false)
+		stop()
 		if err != nil {
 			return 0, err
 		}

@@ -76,6 +76,7 @@ ledgers:
 counters: {redis: main, trail: true}
 exporter: {interval: 1s, lock_expirations: true, sweep: {pause: 1s}, findings: {per_second: 50}}
 console: {lookup_timeout: 30s}
+cleanup: {tasks: {orders: {ledger: orders, retain: 168h, action: delete}}}
 flows:
 `, db.Addr, lookingUser, keys.Addr, broker.vhost.Management, broker.vhost.Name, broker.vhost.Monitor, broker.vhost.MonitorPassword, broker.vhost.AMQP)
 	for _, kind := range queueKinds {
@@ -97,6 +98,7 @@ func lookAround(t *testing.T, address, file string) {
 	for _, path := range []string{
 		"/api/v1/lookup?type=TYPE&id=ID", "/api/v1/lookup?type=TYPE&id=ID", "/key?type=TYPE&id=ID&lang=en", "/key?type=TYPE&id=ID&lang=zh", "/api/v1/search?q=ID",
 		"/search?q=TYPE%3AID", "/search?q=%7B%22biz_id%22%3A%22ID%22%7D", "/api/v1/findings", "/findings", "/metrics", "/", "/readyz", "/doctor", "/api/v1/doctor", "/trace",
+		"/flows", "/flows/TYPE", "/api/v1/flows", "/cleanup", "/api/v1/cleanup",
 	} {
 		ways = append(ways, func(bizType, id string) error {
 			return fetch(address + strings.NewReplacer("TYPE", bizType, "ID", url.QueryEscape(id)).Replace(path))

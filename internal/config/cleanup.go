@@ -16,7 +16,14 @@ type Account struct {
 }
 
 // Cleanup is the work of the janitor.
-type Cleanup struct{ Tasks []CleanupTask }
+type Cleanup struct {
+	Tasks []CleanupTask
+	// History is the path of the file that keeps what runs did; empty without tasks.
+	History string
+}
+
+// defaultHistory is the name of that file, beside the configuration.
+const defaultHistory = "idemscope-cleanup.jsonl"
 
 // CleanupAction is what happens to an old record.
 type CleanupAction string
@@ -104,7 +111,21 @@ func (s *section) cleanup(c *Config) (cleanup Cleanup) {
 		task.judge(t, c, tables)
 		cleanup.Tasks = append(cleanup.Tasks, t)
 	})
+	file := part.history()
+	if len(cleanup.Tasks) > 0 {
+		cleanup.History = file
+	}
 	return cleanup
+}
+
+// history reads where the history of runs is kept.
+func (s *section) history() string {
+	part := s.optional("history")
+	defer part.close()
+	if text := part.text("file"); text != "" {
+		return part.filePath(text)
+	}
+	return s.filePath(defaultHistory)
 }
 
 func (s *section) cleanupTask(name string, c *Config) CleanupTask {
@@ -266,6 +287,9 @@ func (c Cleanup) redacted() *group {
 	}
 	g := &group{}
 	g.part("tasks", tasks)
+	history := &group{}
+	history.text("file", c.History)
+	g.part("history", history)
 	return g
 }
 

@@ -37,8 +37,16 @@ func TestACleanupTaskHasSafeDefaults(t *testing.T) {
 	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
+	if c.Cleanup.History != "idemscope-cleanup.jsonl" {
+		t.Errorf("history %q", c.Cleanup.History)
+	}
 	wantSame(t, c)
-	if c := mustParse(t, minimal(""), nil); len(c.Cleanup.Tasks) != 0 || c.MySQL[0].Act != (Account{}) {
+	c = mustParse(t, minimal("cleanup: {history: {file: /var/lib/idemscope/runs}, tasks: {orders: {ledger: orders, retain: 1h, action: delete}}}"), nil)
+	if c.Cleanup.History != "/var/lib/idemscope/runs" {
+		t.Errorf("history %q", c.Cleanup.History)
+	}
+	wantSame(t, c)
+	if c := mustParse(t, minimal(""), nil); len(c.Cleanup.Tasks) != 0 || c.Cleanup.History != "" || c.MySQL[0].Act != (Account{}) {
 		t.Errorf("%+v", c)
 	}
 }
