@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"idemscope/internal/access"
 	"idemscope/internal/answer"
 	"idemscope/internal/flow"
 )
@@ -46,6 +47,11 @@ type Options struct {
 	Traces Traces
 	// Actions: an operator may change something from the console.
 	Actions bool
+	// Guard says who asks and what that person may do; nil means that nobody is
+	// asked, and everybody may see everything.
+	Guard *access.Guard
+	// Environment names what the stores belong to, such as production; it may be empty.
+	Environment string
 	// Doctor examines the set-up; nil means that there is no such page.
 	Doctor Doctor
 	// Metrics is served under /metrics; nil means that there is no such page.
@@ -94,6 +100,11 @@ func New(o Options) (http.Handler, error) {
 		c.Logger = slog.Default()
 	}
 	var err error
+	if c.Guard == nil {
+		if c.Guard, err = openGuard(o.Actions, c.Logger); err != nil {
+			return nil, fmt.Errorf("console: %w", err)
+		}
+	}
 	if c.assets, err = loadAssets(); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
@@ -112,7 +123,7 @@ func (c *console) routes() (http.Handler, error) {
 	if err := engine.SetTrustedProxies(nil); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	engine.Use(secureHeaders, c.recovery)
+	engine.Use(secureHeaders, c.recovery, c.admit)
 	engine.NoRoute(c.visit(func(*gin.Context, visit) error { return notFound() }))
 	engine.NoMethod(c.visit(func(*gin.Context, visit) error { return methodNotAllowed() }))
 
@@ -129,6 +140,11 @@ func (c *console) routes() (http.Handler, error) {
 	engine.POST("/trace", c.visit(c.changeTrace))
 	get("/doctor", c.visit(c.doctor))
 	get("/api/v1/doctor", c.visit(c.doctorJSON))
+	get("/signin", c.visit(c.signIn))
+	engine.POST("/signin", c.visit(c.checkSignIn))
+	get("/signin/oidc", c.visit(c.askProvider))
+	get("/signin/callback", c.visit(c.fromProvider))
+	engine.POST("/signout", c.visit(c.signOut))
 	get("/static/:name", c.visit(c.static))
 	get("/favicon.ico", c.favicon)
 	get("/favicon.svg", c.favicon)
