@@ -85,24 +85,26 @@ func (g *Guard) checkPassword(r *http.Request, name, password string) error {
 		return nil
 	}
 	m := g.Memory
-	names, addresses := name, throttledAddress(from)
-	if wait := max(m.names.wait(names), m.addresses.wait(addresses)); wait > 0 {
+	address := throttledAddress(from)
+	if wait := m.addresses.begin(address); wait > 0 {
 		return ErrThrottled{wait}
 	}
-	m.names.begin(names)
-	m.addresses.begin(addresses)
+	if wait := m.names.begin(name); wait > 0 {
+		m.addresses.right(address, false)
+		return ErrThrottled{wait}
+	}
 	right, err := g.compare(r, user, there, password)
 	if err != nil {
-		m.names.right(names, false)
-		m.addresses.right(addresses, false)
+		m.names.right(name, false)
+		m.addresses.right(address, false)
 		return err
 	}
 	if !right {
 		g.signInFailed(r, name, there, from)
 		return ErrPassword
 	}
-	m.names.right(names, true)
-	m.addresses.right(addresses, false)
+	m.names.right(name, true)
+	m.addresses.right(address, false)
 	m.proven.add(user, password)
 	return nil
 }

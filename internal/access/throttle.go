@@ -46,23 +46,19 @@ func newThrottle(longest time.Duration, now func() time.Time) *throttle {
 	return &throttle{longest: longest, now: now, tries: map[string]tries{}}
 }
 
-// wait returns how long who has to wait; 0 for no time.
-func (t *throttle) wait(who string) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return max(0, t.tries[who].until.Sub(t.now()))
-}
-
-// begin counts an attempt as failed until it is known not to be, so that many at
-// once do not slip through.
-func (t *throttle) begin(who string) {
+// begin returns how long who has to wait. Without a wait, it counts an attempt as
+// failed until it is known not to be, so that many at once do not slip through.
+func (t *throttle) begin(who string) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if _, known := t.tries[who]; !known && len(t.tries) >= throttled {
+	one, known := t.tries[who]
+	if wait = one.until.Sub(now); wait > 0 {
+		return wait
+	}
+	if !known && len(t.tries) >= throttled {
 		t.makeRoom(now)
 	}
-	one := t.tries[who]
 	if now.Sub(one.last) > forgiven {
 		one = tries{}
 	}
@@ -73,6 +69,7 @@ func (t *throttle) begin(who string) {
 		one.until = now.Add(min(pause, t.longest))
 	}
 	t.tries[who] = one
+	return 0
 }
 
 // right takes back what begin counted; all forgets the failures before it as well.
