@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"idemscope/internal/access"
+	"idemscope/internal/answer"
 	"idemscope/internal/flow"
 )
 
@@ -94,6 +95,15 @@ func returnValues(r *http.Request) url.Values {
 
 // mayChange reports that this person can change something from here.
 func (c *console) mayChange(v visit) bool { return c.Actions && v.who.May(access.Operator) }
+
+// shownTo takes out what this person may not see. Every answer passes it before
+// anything is made of it.
+func shownTo(v visit, a answer.Answer) answer.Answer {
+	if v.who.May(access.Payload) {
+		return a
+	}
+	return a.Hidden()
+}
 
 // formToken returns the token of one form; it stands in the hidden field form_token.
 func (c *console) formToken(g *gin.Context) string { return c.Guard.Token(g.Request.Context()) }

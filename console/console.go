@@ -36,7 +36,7 @@ type Problem struct {
 
 // Options of the console.
 type Options struct {
-	// Desk answers. Mandatory.
+	// Desk answers, with parts of messages and results masked as configured. Mandatory.
 	Desk Desk
 	// Flows are those configured, in their order. Mandatory.
 	Flows []flow.Flow

@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 
+	"idemscope/internal/answer"
 	"idemscope/internal/flow"
 	"idemscope/internal/verdict"
 )
@@ -24,7 +25,7 @@ type words struct {
 	JSON, Again, Language, Times, Copy, Copied, Expired, Units                               flow.Text
 	Hits, NoTrace, NoTraceLead, HitsLead, NothingAsked, Cut, Sought                          flow.Text
 	Meant, Looked, Findings, Traces, Doctor                                                  flow.Text
-	Environment, SignedIn, SignOut                                                           flow.Text
+	Environment, SignedIn, SignOut, Hidden                                                   flow.Text
 	Timeline, TimelineLead, Impossible, Sources                                              flow.Text
 }
 
@@ -43,6 +44,7 @@ func newWords() words {
 		Environment:  flow.T("What these stores belong to", "这些存储所属的环境"),
 		SignedIn:     flow.T("Signed in as", "当前登录用户"),
 		SignOut:      flow.T("Sign out", "退出登录"),
+		Hidden:       answer.HiddenWords(),
 
 		Accepts:      flow.T("What the box takes", "可以输入"),
 		AcceptsID:    flow.T("a biz_id alone: every biz_type is asked", "单独的业务 ID：会查询所有业务类型"),

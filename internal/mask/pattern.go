@@ -3,6 +3,7 @@ package mask
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // pattern finds one kind of personal data.
@@ -57,13 +58,11 @@ func hideEmails(s string) string {
 
 // first returns the first character of a text.
 func first(s string) string {
-	for _, r := range s {
-		if r == '\uFFFD' {
-			return ""
-		}
-		return string(r)
+	r, size := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError {
+		return ""
 	}
-	return ""
+	return s[:size]
 }
 
 // isPhone: no digit stands beside it, so that a part of a longer number is none.
