@@ -159,6 +159,10 @@ func (c Console) redacted() *group {
 	g.text("language", language)
 	g.duration("lookup_timeout", c.LookupTimeout)
 	g.add("actions", c.Actions)
+	g.text("environment", c.Environment)
+	g.text("path_prefix", c.PathPrefix)
+	g.part("auth", c.redactedAuth())
+	g.part("mask", c.Mask.redacted())
 	return g
 }
 
