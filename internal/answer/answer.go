@@ -50,10 +50,11 @@ type Desk struct {
 // NewDesk returns a desk.
 func NewDesk(o Options) *Desk { return &Desk{options: o} }
 
-// Masked returns the same desk with a mask over every answer.
-func (d *Desk) Masked(mask func(string) string) *Desk {
+// Raw returns the same desk without its mask, for what acts on the values as they
+// are stored. What it answers must not be shown.
+func (d *Desk) Raw() *Desk {
 	o := d.options
-	o.Mask = mask
+	o.Mask = nil
 	return NewDesk(o)
 }
 
