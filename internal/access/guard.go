@@ -84,6 +84,9 @@ type Options struct {
 	Proxy *Proxy
 	// Listener: whoever gets here gave the listener a password or a certificate.
 	Listener bool
+	// ListenerPasswords: it was a password, so that the name in the header of HTTP
+	// Basic is the listener's, and has been checked.
+	ListenerPasswords bool
 	// Rules say who has which role. Nil: everybody who is known is a viewer who may
 	// see payloads, and an operator as far as Actions lets anybody be one.
 	Rules Rules
@@ -191,11 +194,11 @@ func (g *Guard) identify(r *http.Request, basic bool) (Visitor, error) {
 		return g.visitor(nobody, ProxyHeader, name, groups), nil
 	}
 	if g.Listener && !g.asks() {
-		return g.visitor(nobody, Listener, listenerName(r), nil), nil
+		return g.visitor(nobody, Listener, g.listenerName(r), nil), nil
 	}
 	name, password, sent := r.BasicAuth()
 	// With users of its own, the listener has read this header, and it is about them.
-	if !basic || !sent || g.Listener || !g.Passwords() {
+	if !basic || !sent || g.ListenerPasswords || !g.Passwords() {
 		return nobody, nil
 	}
 	if err := g.checkPassword(r, name, password); err != nil {
@@ -210,8 +213,8 @@ func (g *Guard) visitor(v Visitor, source Source, name string, groups []string) 
 }
 
 // listenerName is the name that the listener has checked.
-func listenerName(r *http.Request) string {
-	if name, _, ok := r.BasicAuth(); ok {
+func (g *Guard) listenerName(r *http.Request) string {
+	if name, _, ok := r.BasicAuth(); ok && g.ListenerPasswords {
 		return name
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {

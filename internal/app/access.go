@@ -19,7 +19,7 @@ import (
 func newGuard(c *config.Config, memory *access.Memory, record access.Recorder, logger *slog.Logger) (*access.Guard, error) {
 	auth := c.Console.Auth
 	o := access.Options{
-		Listener: c.WebAuth, Actions: c.Console.Actions, Session: auth.Session, Prefix: c.Console.PathPrefix,
+		Listener: c.WebAuth, ListenerPasswords: c.WebUsers, Actions: c.Console.Actions, Session: auth.Session, Prefix: c.Console.PathPrefix,
 		Memory: memory, Audit: record, Logger: logger,
 	}
 	for _, u := range auth.Users {

@@ -21,6 +21,8 @@ type Config struct {
 	WebTLS bool
 	// WebAuth: the file makes the listener ask everybody for a password or a certificate.
 	WebAuth bool
+	// WebUsers: it is a password.
+	WebUsers bool
 	// TimeZone is the zone in which times are displayed.
 	TimeZone *time.Location
 	MySQL    []MySQL

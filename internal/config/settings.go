@@ -42,6 +42,7 @@ func (s *section) listener(c *Config) webFile {
 	path, text, _ := s.namedFile("web_config")
 	web := readWebFile(text)
 	c.WebConfig, c.WebTLS, c.WebAuth = path, web.TLS.Certificate != "", web.authenticates()
+	c.WebUsers = len(web.Users) > 0
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:9877"
 	}
