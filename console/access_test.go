@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -406,5 +407,30 @@ func TestPayloadsNeedTheirRole(t *testing.T) {
 	}
 	if j.Record.Rows[0]["result"] != nil || j.Record.Rows[0]["result_hidden"] != true || j.Marker["value"] != nil || j.Marker["value_hidden"] != true {
 		t.Errorf("%+v", j)
+	}
+}
+
+// No text of sign-in and access is missing in one of the languages.
+func TestAccessWords(t *testing.T) {
+	texts := map[string]flow.Text{}
+	table := reflect.ValueOf(newSignInWords())
+	for i := range table.NumField() {
+		texts[table.Type().Field(i).Name] = table.Field(i).Interface().(flow.Text)
+	}
+	c := &console{Options: Options{Actions: true}}
+	for _, err := range []error{
+		access.ErrSignIn, access.ErrNoRole, access.ErrNotOperator, access.ErrOtherSite, access.ErrPassword, access.ErrBusy, access.ErrThrottled{After: 1}, access.ErrState, access.ErrProvider,
+		access.ErrFormMissing, access.ErrFormWrong, access.ErrFormExpired, access.ErrFormUsed,
+	} {
+		f := c.accessFault(err)
+		if f.Code == "form_refused" || f.cause != nil {
+			t.Errorf("%v is not worded", err)
+		}
+		texts[f.Code+" title"], texts[f.Code+" remedy"] = f.Title, f.Remedy
+	}
+	for name, text := range texts {
+		if text.EN == "" || strings.IndexFunc(text.EN, han) >= 0 || strings.IndexFunc(text.ZH, han) < 0 {
+			t.Errorf("%s: %+v", name, text)
+		}
 	}
 }

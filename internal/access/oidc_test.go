@@ -1,136 +1,32 @@
 package access
 
 import (
-	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"maps"
-	"math/big"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"idemscope/internal/testkit/idp"
 )
 
-// idp is an identity provider that signs real tokens.
-type idp struct {
-	*httptest.Server
-	key *rsa.PrivateKey
-	// change spoils the claims of the next token, or the key that signs it.
-	change func(claims map[string]any)
-	signs  *rsa.PrivateKey
-	// codes that were given out, with what the browser asked for.
-	codes map[string]url.Values
-	clock *clock
-}
-
-func newIDP(t *testing.T) *idp {
+// withProvider returns a guard and the provider that it asks.
+func withProvider(t *testing.T) (desk, *idp.Provider) {
 	t.Helper()
-	p := &idp{codes: map[string]url.Values{}}
-	p.key = rsaKey(t)
-	p.signs = p.key
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, map[string]any{
-			"issuer": p.URL, "authorization_endpoint": p.URL + "/auth", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
-			"id_token_signing_alg_values_supported": []string{"RS256"},
-		})
-	})
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, map[string]any{"keys": []any{map[string]any{
-			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k",
-			"n": b64(p.key.N.Bytes()), "e": b64(big.NewInt(int64(p.key.E)).Bytes()),
-		}}})
-	})
-	mux.HandleFunc("POST /token", p.token)
-	p.Server = httptest.NewServer(mux)
-	t.Cleanup(p.Close)
-	return p
-}
-
-func rsaKey(t *testing.T) *rsa.PrivateKey {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-func b64(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
-
-// authorize is what a person does at the provider: it returns the code.
-func (p *idp) authorize(t *testing.T, address string) url.Values {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := u.Query()
-	if u.Path != "/auth" || asked.Get("code_challenge_method") != "S256" || asked.Get("nonce") == "" || asked.Get("client_id") != "idemscope" || !strings.Contains(asked.Get("scope"), "openid") {
-		t.Fatalf("the browser asks %s", address)
-	}
-	code := rand.Text()
-	p.codes[code] = asked
-	return url.Values{"code": {code}, "state": {asked.Get("state")}}
-}
-
-// token gives a token for a code, once, to whoever began with it.
-func (p *idp) token(w http.ResponseWriter, r *http.Request) {
-	code := r.PostFormValue("code")
-	asked, there := p.codes[code]
-	delete(p.codes, code)
-	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	id, secret, _ := r.BasicAuth()
-	if !there || b64(challenge[:]) != asked.Get("code_challenge") || id != "idemscope" || secret != "client-secret" || r.PostFormValue("redirect_uri") != asked.Get("redirect_uri") {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		writeJSON(w, map[string]any{"error": "invalid_grant"})
-		return
-	}
-	now := p.clock.now()
-	claims := map[string]any{
-		"iss": p.URL, "aud": "idemscope", "sub": "4711", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "nonce": asked.Get("nonce"),
-		"email": "alice@example.com", "email_verified": true, "groups": []string{"dev", "oncall"},
-	}
-	if p.change != nil {
-		p.change(claims)
-	}
-	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
-	writeJSON(w, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": p.sign(claims)})
-}
-
-func (p *idp) sign(claims map[string]any) string {
-	body, _ := json.Marshal(claims)
-	text := b64([]byte(`{"alg":"RS256","kid":"k"}`)) + "." + b64(body)
-	digest := sha256.Sum256([]byte(text))
-	signature, _ := rsa.SignPKCS1v15(rand.Reader, p.signs, crypto.SHA256, digest[:])
-	return text + "." + b64(signature)
-}
-
-func (p *idp) desk(t *testing.T) desk {
-	t.Helper()
+	p := idp.New(t)
 	d := newDesk(t, Options{
 		OIDC: &OIDC{
-			Issuer: p.URL, ClientID: "idemscope", ClientSecret: "client-secret", RedirectURL: "https://idem.example/signin/callback",
+			Issuer: p.URL, ClientID: idp.ClientID, ClientSecret: idp.ClientSecret, RedirectURL: "https://idem.example/signin/callback",
 			NameClaim: "email", GroupsClaim: "groups", Scopes: []string{"email"},
 		},
 		Rules: Rules{Viewer: {"*"}, Operator: {"group:oncall"}},
 	})
-	p.clock = d.clock
-	return d
+	p.Now = d.clock.now
+	return d, p
 }
 
 // callback is the browser as it comes back with the provider's answer.
@@ -152,13 +48,12 @@ func (d desk) beginAt(t *testing.T, returnTo string) (address string, cookie *ht
 }
 
 func TestSignInAtTheProvider(t *testing.T) {
-	p := newIDP(t)
-	d := p.desk(t)
+	d, p := withProvider(t)
 	address, cookie := d.beginAt(t, "key?type=pay&id=1")
 	if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != 600 {
 		t.Errorf("cookie %+v", cookie)
 	}
-	answer := p.authorize(t, address)
+	answer := p.Authorize(t, address)
 	cookies, back, err := d.Finish(callback(answer, cookie))
 	if err != nil || back != "key?type=pay&id=1" || len(cookies) != 2 || cookies[0].MaxAge >= 0 || !cookies[1].Secure {
 		t.Fatalf("%v, back to %q, cookies %+v", err, back, cookies)
@@ -167,7 +62,7 @@ func TestSignInAtTheProvider(t *testing.T) {
 	if err != nil || v.Name != "alice@example.com" || v.Source != Provider || !slices.Equal(v.Roles, []Role{Viewer, Operator}) {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if len(cookies[1].Value) > 1000 || strings.Contains(cookies[1].Value, b64([]byte("dev"))) {
+	if len(cookies[1].Value) > 1000 || strings.Contains(cookies[1].Value, base64.RawURLEncoding.EncodeToString([]byte("dev"))) {
 		t.Errorf("the cookie holds groups that matter to nobody: %d bytes", len(cookies[1].Value))
 	}
 	if _, _, err := d.Finish(callback(answer, cookie)); err != ErrState {
@@ -181,9 +76,8 @@ func TestSignInAtTheProvider(t *testing.T) {
 
 // Each thing that is wrong with a token makes it nobody's.
 func TestTokensThatDoNotHold(t *testing.T) {
-	p := newIDP(t)
-	d := p.desk(t)
-	stranger := rsaKey(t)
+	d, p := withProvider(t)
+	own, stranger := p.Signs, idp.Key(t)
 	for name, c := range map[string]struct {
 		change func(map[string]any)
 		signs  *rsa.PrivateKey
@@ -202,12 +96,12 @@ func TestTokensThatDoNotHold(t *testing.T) {
 		"not verified":         {func(c map[string]any) { c["email_verified"] = false }, nil, "not verified"},
 		"not verified, a word": {func(c map[string]any) { c["email_verified"] = "false" }, nil, "not verified"},
 	} {
-		p.change, p.signs = c.change, p.key
+		p.Change, p.Signs = c.change, own
 		if c.signs != nil {
-			p.signs = c.signs
+			p.Signs = c.signs
 		}
 		address, cookie := d.beginAt(t, "")
-		cookies, _, err := d.Finish(callback(p.authorize(t, address), cookie))
+		cookies, _, err := d.Finish(callback(p.Authorize(t, address), cookie))
 		if !errors.Is(err, ErrProvider) || !strings.Contains(err.Error(), c.says) || len(cookies) != 1 || cookies[0].MaxAge >= 0 {
 			t.Errorf("%s: %v, %+v", name, err, cookies)
 		}
@@ -217,28 +111,27 @@ func TestTokensThatDoNotHold(t *testing.T) {
 	}
 	// Groups of any shape are none or those that can be read.
 	for _, groups := range []any{nil, 7, "oncall", []any{7, "oncall", nil}, map[string]any{"oncall": 1}} {
-		p.change, p.signs = func(c map[string]any) { c["groups"] = groups }, p.key
+		p.Change, p.Signs = func(c map[string]any) { c["groups"] = groups }, own
 		address, cookie := d.beginAt(t, "")
-		if _, _, err := d.Finish(callback(p.authorize(t, address), cookie)); err != nil {
+		if _, _, err := d.Finish(callback(p.Authorize(t, address), cookie)); err != nil {
 			t.Errorf("groups %v: %v", groups, err)
 		}
 	}
 }
 
 func TestAnswersThatBelongToNobody(t *testing.T) {
-	p := newIDP(t)
-	d := p.desk(t)
+	d, p := withProvider(t)
 	address, cookie := d.beginAt(t, "")
 	otherAddress, other := d.beginAt(t, "")
 	changed := *cookie
 	changed.Value = cookie.Value[:10] + "AAAA" + cookie.Value[14:]
-	answer := p.authorize(t, address)
+	answer := p.Authorize(t, address)
 	for name, r := range map[string]*http.Request{
 		"no cookie":                 callback(answer),
 		"the cookie of another":     callback(answer, other),
 		"a changed cookie":          callback(answer, &changed),
 		"no state":                  callback(url.Values{"code": answer["code"]}, cookie),
-		"the state of another":      callback(url.Values{"code": answer["code"], "state": p.authorize(t, otherAddress)["state"]}, cookie),
+		"the state of another":      callback(url.Values{"code": answer["code"], "state": p.Authorize(t, otherAddress)["state"]}, cookie),
 		"a sign-in that is no such": callback(answer, &http.Cookie{Name: providerCookie, Value: d.seal(forSession, "", []byte("{}"))}),
 	} {
 		if cookies, back, err := d.Finish(r); err != ErrState || len(cookies) != 1 || back != "" {
@@ -255,23 +148,22 @@ func TestAnswersThatBelongToNobody(t *testing.T) {
 }
 
 func TestWhatTheProviderRefuses(t *testing.T) {
-	p := newIDP(t)
-	d := p.desk(t)
+	d, p := withProvider(t)
 	address, cookie := d.beginAt(t, "")
-	state := p.authorize(t, address)["state"]
+	state := p.Authorize(t, address)["state"]
 	if _, _, err := d.Finish(callback(url.Values{"error": {"access_denied"}, "state": state}, cookie)); !errors.Is(err, ErrProvider) || !strings.Contains(err.Error(), "access_denied") {
 		t.Errorf("%v", err)
 	}
 	address, cookie = d.beginAt(t, "")
-	state = p.authorize(t, address)["state"]
+	state = p.Authorize(t, address)["state"]
 	_, _, err := d.Finish(callback(url.Values{"code": {"made-up"}, "state": state}, cookie))
-	if !errors.Is(err, ErrProvider) || !strings.Contains(err.Error(), "invalid_grant") || strings.Contains(err.Error(), "made-up") || strings.Contains(err.Error(), "client-secret") {
+	if !errors.Is(err, ErrProvider) || !strings.Contains(err.Error(), "invalid_grant") || strings.Contains(err.Error(), "made-up") || strings.Contains(err.Error(), idp.ClientSecret) {
 		t.Errorf("%v", err)
 	}
 	// An address of a huge page, or of another site, is left out.
 	for _, back := range []string{"//evil.example", "https://evil.example", "key?id=" + strings.Repeat("x", 3000)} {
 		address, cookie = d.beginAt(t, back)
-		if _, got, err := d.Finish(callback(p.authorize(t, address), cookie)); err != nil || got != "" {
+		if _, got, err := d.Finish(callback(p.Authorize(t, address), cookie)); err != nil || got != "" {
 			t.Errorf("%.40q leads to %.40q, %v", back, got, err)
 		}
 	}
@@ -279,8 +171,7 @@ func TestWhatTheProviderRefuses(t *testing.T) {
 
 // A provider that is down stops no start, and is asked again at the next sign-in.
 func TestAProviderThatIsDown(t *testing.T) {
-	p := newIDP(t)
-	d := p.desk(t)
+	d, p := withProvider(t)
 	d.provider.Issuer = "http://127.0.0.1:1"
 	if _, _, err := d.Begin(request("GET", "/signin/oidc", nil), ""); !errors.Is(err, ErrProvider) {
 		t.Errorf("%v", err)

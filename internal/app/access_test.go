@@ -19,7 +19,9 @@ import (
 	"golang.org/x/net/html"
 
 	"idemscope/internal/flow"
+	"idemscope/internal/lab/servers"
 	"idemscope/internal/testkit"
+	"idemscope/internal/testkit/idp"
 )
 
 // htpasswd returns the lines of a password file; names and passwords come in pairs.
@@ -168,6 +170,46 @@ func TestSignInThroughTheWholeProgram(t *testing.T) {
 	}
 	if r, _ := alice.ask(address+"/", nil); r.StatusCode != http.StatusSeeOther {
 		t.Errorf("after it: %d", r.StatusCode)
+	}
+}
+
+// TestSignInAtAProvider goes the whole way: to the provider, back, and on to where
+// the person wanted to go, below a path prefix.
+func TestSignInAtAProvider(t *testing.T) {
+	p := idp.New(t)
+	port, err := servers.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := fmt.Sprintf("http://127.0.0.1:%d/tools/idem/", port)
+	file := filepath.Join(t.TempDir(), "idemscope.yaml")
+	writeFile(t, file, smallConfig(t, fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf(`console:
+  path_prefix: /tools/idem
+  auth:
+    oidc: {issuer: %q, client_id: %s, client_secret: %s, redirect_url: "%ssignin/callback"}
+    roles: {viewer: ["group:oncall"]}`, p.URL, idp.ClientID, idp.ClientSecret, root), "pay"))
+	serveConfig(t, file, nil)
+	b := newBrowser(t)
+	r, _ := b.ask(root+"signin/oidc?return=findings", nil)
+	back := p.Authorize(t, r.Header.Get("Location"))
+	r, body := b.ask(root+"signin/callback?"+back.Encode(), nil, "Sec-Fetch-Site", "cross-site")
+	if to, err := r.Location(); err != nil || to.String() != root+"findings" {
+		t.Fatalf("%d to %v, %v\n%s", r.StatusCode, to, err, body)
+	}
+	if r, body := b.ask(root+"findings", nil); r.StatusCode != http.StatusOK || !strings.Contains(body, ">alice@example.com<") {
+		t.Errorf("signed in: %d\n%s", r.StatusCode, body)
+	}
+	if r, _ := b.ask(root+"signin/callback?"+back.Encode(), nil); r.StatusCode != http.StatusBadRequest {
+		t.Errorf("the same answer once more: %d", r.StatusCode)
+	}
+	p.Change = func(claims map[string]any) { claims["groups"] = []string{"dev"} }
+	other := newBrowser(t)
+	r, _ = other.ask(root+"signin/oidc", nil)
+	if r, _ = other.ask(root+"signin/callback?"+p.Authorize(t, r.Header.Get("Location")).Encode(), nil); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("without a role: %d", r.StatusCode)
+	}
+	if r, body := other.ask(root, nil); r.StatusCode != http.StatusForbidden || !strings.Contains(body, "needs the role viewer") {
+		t.Errorf("without a role: %d\n%s", r.StatusCode, body)
 	}
 }
 
