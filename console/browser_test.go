@@ -53,7 +53,9 @@ func openBrowser(t *testing.T) *browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Env("TMPDIR="+scratch),
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("no-proxy-server", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true))
+		chromedp.Flag("no-proxy-server", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
+		// A name that browsers do not trust as they trust this machine's own.
+		chromedp.Flag("host-resolver-rules", "MAP console.example 127.0.0.1"))
 	allocated, release := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(release)
 	tab, closeTab := chromedp.NewContext(allocated)

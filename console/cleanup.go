@@ -151,14 +151,20 @@ func (c *console) cleanup(g *gin.Context, v visit) error {
 	if c.Cleanup == nil {
 		return cleanupOff()
 	}
+	if err := c.planAnew(g, v); err != nil {
+		return err
+	}
 	says, now := newCleanupWords(), time.Now()
 	view := cleanupPage{
 		page: c.newPage(v, says.Title.In(v.lang)), Says: says, At: clock{c.Zone}.moment(now.Truncate(time.Second)),
 		JSON: v.link("api/v1/cleanup", nil), Again: v.again(),
 	}
-	may := c.Actions && access.Of(g.Request.Context()).May(access.Operator)
 	for _, t := range c.Cleanup.Tasks() {
-		view.Tasks = append(view.Tasks, c.newCleanupView(v, t, now, may))
+		task := c.newCleanupView(v, t, now, c.mayChange(v))
+		if task.MayStop {
+			task.Token = c.formToken(g)
+		}
+		view.Tasks = append(view.Tasks, task)
 	}
 	for _, r := range c.Cleanup.Runs(shownRuns) {
 		view.Runs = append(view.Runs, c.newRunView(r, now))
@@ -184,18 +190,13 @@ func (c *console) cleanupJSON(g *gin.Context, v visit) error {
 	return nil
 }
 
-// cleanupForm reads a form about one task. A page of another site cannot make a
-// browser send it.
+// cleanupForm reads a form about one task.
 func (c *console) cleanupForm(g *gin.Context) (CleanupTask, error) {
-	switch {
-	case c.Cleanup == nil:
+	if c.Cleanup == nil {
 		return CleanupTask{}, cleanupOff()
-	case fromElsewhere(g.Request):
-		return CleanupTask{}, otherSite()
 	}
-	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxForm)
-	if err := g.Request.ParseForm(); err != nil {
-		return CleanupTask{}, badCleanupForm()
+	if err := c.acceptForm(g); err != nil {
+		return CleanupTask{}, err
 	}
 	tasks := c.Cleanup.Tasks()
 	i := slices.IndexFunc(tasks, func(t CleanupTask) bool { return t.Name == g.Request.PostForm.Get("task") })
@@ -205,20 +206,24 @@ func (c *console) cleanupForm(g *gin.Context) (CleanupTask, error) {
 	return tasks[i], nil
 }
 
-// planCleanup makes the plan of a task anew, unless it is young, and leads back to the page.
-func (c *console) planCleanup(g *gin.Context, v visit) error {
-	task, err := c.cleanupForm(g)
-	if err != nil {
+// planAnew makes the plan of the task anew that the address names, unless it is
+// young. That only reads, so it needs no form.
+func (c *console) planAnew(g *gin.Context, v visit) error {
+	name, given, err := v.text("plan")
+	if err != nil || !given {
 		return err
 	}
-	if task.Plan == nil || time.Since(task.Plan.Made) >= planAge {
-		ctx, cancel := context.WithTimeout(g.Request.Context(), planTimeout)
-		defer cancel()
-		if err := c.Cleanup.Replan(ctx, task.Name); err != nil {
-			return err
-		}
+	tasks := c.Cleanup.Tasks()
+	i := slices.IndexFunc(tasks, func(t CleanupTask) bool { return t.Name == name })
+	switch {
+	case i < 0:
+		return badCleanupForm()
+	case tasks[i].Plan != nil && time.Since(tasks[i].Plan.Made) < planAge:
+		return nil
 	}
-	return seeCleanup(g, v)
+	ctx, cancel := context.WithTimeout(g.Request.Context(), planTimeout)
+	defer cancel()
+	return c.Cleanup.Replan(ctx, name)
 }
 
 // stopCleanup ends a run, for operators alone.

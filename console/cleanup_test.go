@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"slices"
@@ -103,13 +102,6 @@ func cleanupShop(t testing.TB, b Cleanup) Options {
 	return o
 }
 
-// as lets a person ask.
-func as(h http.Handler, p access.Person) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(access.With(r.Context(), p)))
-	})
-}
-
 func TestCleanupRoutes(t *testing.T) {
 	server, off := serve(t, cleanupShop(t, busyBroom())), serve(t, shop(t))
 	const page, api = "text/html; charset=utf-8", "application/json; charset=utf-8"
@@ -125,10 +117,8 @@ func TestCleanupRoutes(t *testing.T) {
 			checkHeaders(t, got, "no-store")
 		}
 	}
-	for _, path := range []string{"/cleanup/plan", "/cleanup/stop"} {
-		if got := get(t, server.URL+path); got.StatusCode != http.StatusMethodNotAllowed {
-			t.Errorf("GET %s: %d", path, got.StatusCode)
-		}
+	if got := get(t, server.URL+"/cleanup/stop"); got.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("GET /cleanup/stop: %d", got.StatusCode)
 	}
 	if home := get(t, server.URL+"/?lang=zh"); !strings.Contains(home.body, `href="./cleanup?lang=zh"`) {
 		t.Error("no page leads to the cleanup")
@@ -195,85 +185,78 @@ func TestTheCleanupIsTheSameInJSON(t *testing.T) {
 	}
 }
 
-func askForm(h http.Handler, path string, form url.Values, header map[string]string) *httptest.ResponseRecorder {
-	return askTrace(h, http.MethodPost, path, form, header)
+// sweeping is a guarded console with a janitor.
+func sweeping(t *testing.T, b *broom, actions bool) (http.Handler, *kept) {
+	t.Helper()
+	return guarded(t, func(_ *access.Options, o *Options) { o.Cleanup, o.Actions = b, actions })
+}
+
+// tokenOn returns the token of the first form that changes something on a page, as somebody sees it.
+func tokenOn(h http.Handler, who, path string) string {
+	_, rest, _ := strings.Cut(call(h, who, "GET", path, nil).Body.String(), `name="form_token" value="`)
+	token, _, _ := strings.Cut(rest, `"`)
+	return token
 }
 
 func TestOnlyOperatorsStopACleanup(t *testing.T) {
-	operator, viewer := access.Person{Name: "wang", Roles: []access.Role{access.Viewer, access.Operator}}, access.Person{Name: "li", Roles: []access.Role{access.Viewer}}
 	for _, c := range []struct {
 		name    string
-		person  access.Person
+		who     string
 		actions bool
 		task    string
 		site    string
 		fails   error
 		status  int
 	}{
-		{"an operator", operator, true, "orders", "same-origin", nil, http.StatusSeeOther},
-		{"a viewer", viewer, true, "orders", "same-origin", nil, http.StatusForbidden},
-		{"nobody", access.Person{}, true, "orders", "", nil, http.StatusForbidden},
-		{"without actions", operator, false, "orders", "", nil, http.StatusForbidden},
-		{"from another site", operator, true, "orders", "cross-site", nil, http.StatusForbidden},
-		{"an unknown task", operator, true, "nothing", "", nil, http.StatusBadRequest},
-		{"no stop file", operator, true, "orders", "", errors.New("disk full"), http.StatusInternalServerError},
+		{"an operator", "alice", true, "orders", "same-origin", nil, http.StatusSeeOther},
+		{"a viewer", "bob", true, "orders", "same-origin", nil, http.StatusForbidden},
+		{"nobody", "", true, "orders", "", nil, http.StatusUnauthorized},
+		{"without actions", "alice", false, "orders", "", nil, http.StatusForbidden},
+		{"from another site", "alice", true, "orders", "cross-site", nil, http.StatusForbidden},
+		{"an unknown task", "alice", true, "nothing", "", nil, http.StatusBadRequest},
+		{"no stop file", "alice", true, "orders", "", errors.New("disk full"), http.StatusInternalServerError},
 	} {
 		b := busyBroom()
 		b.fails = c.fails
-		o := cleanupShop(t, b)
-		o.Actions = c.actions
-		h, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		header := map[string]string{}
+		h, _ := sweeping(t, b, c.actions)
+		var headers []string
 		if c.site != "" {
-			header["Sec-Fetch-Site"] = c.site
+			headers = []string{"Sec-Fetch-Site", c.site}
 		}
-		got := askForm(as(h, c.person), "/cleanup/stop?lang=zh", url.Values{"task": {c.task}}, header)
+		got := call(h, c.who, "POST", "/cleanup/stop?lang=zh", url.Values{"task": {c.task}, "form_token": {tokenOn(h, "alice", "/cleanup")}}, headers...)
 		asked := c.status == http.StatusSeeOther || c.fails != nil
-		if got.Code != c.status || asked != (len(b.stopped) == 1) || asked && b.stopped[0] != [2]string{"orders", "wang"} {
+		if got.Code != c.status || asked != (len(b.stopped) == 1) || asked && b.stopped[0] != [2]string{"orders", "alice"} {
 			t.Errorf("%s: %d, stopped %v", c.name, got.Code, b.stopped)
 		}
 		if c.status == http.StatusSeeOther && got.Header().Get("Location") != "../cleanup?lang=zh" {
 			t.Errorf("leads to %q", got.Header().Get("Location"))
 		}
 	}
-	o := cleanupShop(t, busyBroom())
-	o.Actions = true
-	h, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := askTrace(as(h, operator), "GET", "/cleanup", nil, nil).Body.String()
+	h, _ := sweeping(t, busyBroom(), true)
+	page := call(h, "alice", "GET", "/cleanup", nil).Body.String()
 	if n := strings.Count(page, `action="./cleanup/stop"`); n != 2 {
 		t.Errorf("%d buttons, want those of the two runs", n)
 	}
 	if !strings.Contains(page, "writes the stop file /var/lib/stop") {
 		t.Error("what the button does is not said")
 	}
+	if page := call(h, "bob", "GET", "/cleanup", nil).Body.String(); strings.Contains(page, "cleanup/stop") {
+		t.Error("a viewer gets the button")
+	}
 }
 
 func TestAPlanIsMadeAnewOnDemandUnlessItIsYoung(t *testing.T) {
 	b := busyBroom()
-	h, err := New(cleanupShop(t, b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := serve(t, cleanupShop(t, b))
 	for _, c := range []struct {
 		task   string
-		site   string
 		status int
 		asked  bool
-	}{{"orders", "", 303, true}, {"signs", "same-origin", 303, true}, {"done", "", 303, false}, {"orders", "cross-site", 403, false}, {"", "", 400, false}} {
+	}{{"orders", 200, true}, {"signs", 200, true}, {"done", 200, false}, {"nothing", 400, false}, {"", 400, false}} {
 		b.replanned = nil
-		header := map[string]string{}
-		if c.site != "" {
-			header["Sec-Fetch-Site"] = c.site
-		}
-		got := askForm(h, "/cleanup/plan", url.Values{"task": {c.task}}, header)
-		if got.Code != c.status || (len(b.replanned) == 1) != c.asked {
-			t.Errorf("%q: %d, %v", c.task, got.Code, b.replanned)
+		got := get(t, server.URL+"/cleanup?"+url.Values{"plan": {c.task}}.Encode())
+		if got.StatusCode != c.status || (len(b.replanned) == 1) != c.asked {
+			t.Errorf("%q: %d, %v", c.task, got.StatusCode, b.replanned)
 		}
 	}
 }
@@ -307,12 +290,7 @@ func TestCleanupPictures(t *testing.T) {
 	dir, b := pictures(t), openBrowser(t)
 	o := cleanupShop(t, busyBroom())
 	o.Actions = true
-	h, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	full := httptest.NewServer(as(h, access.Person{Name: "wang", Roles: []access.Role{access.Operator}}))
-	t.Cleanup(full.Close)
+	full := serve(t, o)
 	b.pictures(t, dir, "cleanup", full.URL+"/cleanup?", looks())
 	if value := value[float64](t, b, `document.querySelector("progress").value`); value < 25 || value > 26 {
 		t.Errorf("the bar stands at %v", value)

@@ -25,7 +25,9 @@ type cleanupView struct {
 	// Planned is nil before the first plan.
 	Planned *planView
 	// MayStop: there is something to stop, and this person may. StopSays says what it does.
-	MayStop  bool
+	MayStop bool
+	// Token is for the form that stops it.
+	Token    string
 	StopSays flow.Text
 	Stop     string
 	Replan   string
@@ -93,7 +95,7 @@ type runView struct {
 func (c *console) newCleanupView(v visit, t CleanupTask, now time.Time, may bool) cleanupView {
 	says := newCleanupWords()
 	view := cleanupView{
-		CleanupTask: t, Says: says, Does: doesText(t), Stop: v.link("cleanup/stop", nil), Replan: v.link("cleanup/plan", nil),
+		CleanupTask: t, Says: says, Does: doesText(t), Stop: v.link("cleanup/stop", nil), Replan: v.link("cleanup", url.Values{"plan": {t.Name}}),
 	}
 	view.Tone, view.Word = cleanupState(t.State)
 	if !t.Opens.IsZero() {

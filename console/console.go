@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"idemscope/internal/access"
 	"idemscope/internal/answer"
 	"idemscope/internal/flow"
 )
@@ -35,7 +36,7 @@ type Problem struct {
 
 // Options of the console.
 type Options struct {
-	// Desk answers. Mandatory.
+	// Desk answers, with parts of messages and results masked as configured. Mandatory.
 	Desk Desk
 	// Flows are those configured, in their order. Mandatory.
 	Flows []flow.Flow
@@ -54,6 +55,11 @@ type Options struct {
 	Traces Traces
 	// Actions: an operator may change something from the console.
 	Actions bool
+	// Guard says who asks and what that person may do; nil means that nobody is
+	// asked, and everybody may see everything.
+	Guard *access.Guard
+	// Environment names what the stores belong to, such as production; it may be empty.
+	Environment string
 	// Doctor examines the set-up; nil means that there is no such page.
 	Doctor Doctor
 	// Metrics is served under /metrics; nil means that there is no such page.
@@ -103,6 +109,11 @@ func New(o Options) (http.Handler, error) {
 		c.Logger = slog.Default()
 	}
 	var err error
+	if c.Guard == nil {
+		if c.Guard, err = openGuard(o.Actions, c.Logger); err != nil {
+			return nil, fmt.Errorf("console: %w", err)
+		}
+	}
 	if c.assets, err = loadAssets(); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
@@ -121,7 +132,7 @@ func (c *console) routes() (http.Handler, error) {
 	if err := engine.SetTrustedProxies(nil); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	engine.Use(secureHeaders, c.recovery)
+	engine.Use(secureHeaders, c.recovery, c.admit)
 	engine.NoRoute(c.visit(func(*gin.Context, visit) error { return notFound() }))
 	engine.NoMethod(c.visit(func(*gin.Context, visit) error { return methodNotAllowed() }))
 
@@ -139,13 +150,17 @@ func (c *console) routes() (http.Handler, error) {
 	get("/api/v1/flows/:name", c.visit(c.flowJSON))
 	get("/cleanup", c.visit(c.cleanup))
 	get("/api/v1/cleanup", c.visit(c.cleanupJSON))
-	engine.POST("/cleanup/plan", c.visit(c.planCleanup))
 	engine.POST("/cleanup/stop", c.visit(c.stopCleanup))
 	get("/trace", c.visit(c.trace))
 	get("/api/v1/trace", c.visit(c.traceJSON))
 	engine.POST("/trace", c.visit(c.changeTrace))
 	get("/doctor", c.visit(c.doctor))
 	get("/api/v1/doctor", c.visit(c.doctorJSON))
+	get("/signin", c.visit(c.signIn))
+	engine.POST("/signin", c.visit(c.checkSignIn))
+	get("/signin/oidc", c.visit(c.askProvider))
+	get("/signin/callback", c.visit(c.fromProvider))
+	engine.POST("/signout", c.visit(c.signOut))
 	get("/static/:name", c.visit(c.static))
 	get("/favicon.ico", c.favicon)
 	get("/favicon.svg", c.favicon)

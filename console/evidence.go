@@ -3,6 +3,7 @@ package console
 import (
 	"time"
 
+	"idemscope/internal/answer"
 	"idemscope/internal/broker"
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
@@ -73,7 +74,7 @@ func newRedisView(r *dossier.RedisEvidence, shape *flow.RedisKey) redisView {
 	}
 	view := redisView{
 		RedisEvidence: *r, KeyIdent: newIdent(r.Key), ValueIdent: newIdent(r.Value),
-		Here: r.State == flow.Found, Cut: r.Length > int64(len(r.Value)),
+		Here: r.State == flow.Found, Cut: r.Length > int64(len(r.Value)) && !r.ValueHidden,
 	}
 	for _, owner := range r.Owners {
 		view.Others = append(view.Others, newKeyView(owner.Key))
@@ -158,6 +159,9 @@ func (c clock) rowLines(r ledger.Row, of flow.Flow, now time.Time) []line {
 		if s.stamp.State != ledger.StampMissing {
 			lines = append(lines, c.stampLine(s.label, s.stamp, now))
 		}
+	}
+	if r.ResultHidden {
+		lines = append(lines, line{Label: flow.T("Result", "结果"), Text: answer.HiddenWords()})
 	}
 	for _, s := range []struct {
 		label flow.Text

@@ -17,7 +17,9 @@ func secureHeaders(g *gin.Context) {
 	h := g.Writer.Header()
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	// Ids in addresses go to nobody else. To our own pages they may: with
+	// no-referrer, browsers without TLS would not say that a form is ours.
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	// Evidence is a moment's truth, and the answer depends on the language asked for.

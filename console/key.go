@@ -77,7 +77,8 @@ func (c *console) answer(g *gin.Context, v visit) (answer.Answer, error) {
 	if len(places) > 1 {
 		return answer.Answer{}, severalFlows(v, places)
 	}
-	return c.Desk.Answer(g.Request.Context(), places[0])
+	a, err := c.Desk.Answer(g.Request.Context(), places[0])
+	return shownTo(v, a), err
 }
 
 func (c *console) key(g *gin.Context, v visit) error {

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -45,7 +46,15 @@ type page struct {
 	Version      string
 	// Zone names the zone of all times.
 	Zone string
+	// Environment is what the stores belong to; empty when that is not said.
+	Environment string
+	// Person is the name of whoever is signed in, SignOut where that ends; both are
+	// empty without sign-in.
+	Person, SignOut string
 }
+
+// Production: the stores are those that count.
+func (p page) Production() bool { return strings.EqualFold(p.Environment, "production") }
 
 // languageLink is this page in one language.
 type languageLink struct {
@@ -96,12 +105,14 @@ func (c *console) newPage(v visit, name string) page {
 	if c.Doctor != nil {
 		examined = v.link("doctor", nil)
 	}
+	person, signOut := signedIn(v)
 	return page{
 		FlowsPage:   figures,
 		CleanupPage: cleanup,
 		DoctorPage:  examined,
 		Traces:      traces,
 		Findings:    findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,
+		Environment: c.Environment, Person: person, SignOut: signOut,
 		Alternatives: v.switches(), Version: c.Version, Zone: zoneLabel(c.Zone, time.Now()),
 	}
 }

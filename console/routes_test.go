@@ -105,7 +105,7 @@ func TestRoutes(t *testing.T) {
 func checkHeaders(t *testing.T, r reply, caching string) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"Content-Security-Policy": wantPolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Content-Security-Policy": wantPolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": caching,
 	} {
 		if got := r.Header.Values(name); len(got) != 1 || got[0] != want {

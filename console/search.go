@@ -37,6 +37,9 @@ func (c *console) sought(g *gin.Context, v visit) (query string, result answer.R
 		return "", answer.Result{}, err
 	}
 	result, err = c.Desk.Search(g.Request.Context(), query)
+	for i := range result.Answers {
+		result.Answers[i] = shownTo(v, result.Answers[i])
+	}
 	return query, result, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"idemscope/internal/access"
 	"idemscope/internal/flow"
 )
 
@@ -52,9 +53,6 @@ type TraceCount struct {
 	Deliveries, Redelivered int64
 }
 
-// maxForm bounds what a form may send, in bytes.
-const maxForm = 4 << 10
-
 // tracePage shows the traces of all brokers.
 type tracePage struct {
 	page
@@ -80,6 +78,10 @@ type traceView struct {
 	Minutes  []int
 	Action   string
 	Allowed  bool
+	// WhyNot says why not, unless it is allowed.
+	WhyNot flow.Text
+	// Token is for the one form that the view shows.
+	Token string
 }
 
 // traceRow is one counted key.
@@ -95,22 +97,30 @@ func (c *console) trace(g *gin.Context, v visit) error {
 	}
 	words := newTraceWords()
 	view := tracePage{
-		page: c.newPage(v, words.Title.In(v.lang)), Says: words, Allowed: c.Actions,
+		page: c.newPage(v, words.Title.In(v.lang)), Says: words, Allowed: c.mayChange(v),
 		JSON: v.link("api/v1/trace", nil), Again: v.again(),
 	}
 	for _, name := range c.Traces.Brokers() {
-		view.Brokers = append(view.Brokers, c.newTraceView(v, c.Traces.State(name), words))
+		view.Brokers = append(view.Brokers, c.newTraceView(g, v, c.Traces.State(name), words))
 	}
 	return c.render(g, http.StatusOK, v.lang, "trace", view)
 }
 
-func (c *console) newTraceView(v visit, s TraceState, words traceWords) traceView {
+func (c *console) newTraceView(g *gin.Context, v visit, s TraceState, words traceWords) traceView {
 	view := traceView{
-		TraceState: s, Says: words, Ran: !s.Since.IsZero(), Action: v.link("trace", nil), Allowed: c.Actions,
+		TraceState: s, Says: words, Ran: !s.Since.IsZero(), Action: v.link("trace", nil), Allowed: c.mayChange(v),
 		SinceAt: clock{c.Zone}.moment(s.Since), Ended: clock{c.Zone}.moment(s.Until),
 	}
 	if left := time.Until(s.Until); s.Armed && left > 0 {
 		view.Left, view.LeftText = left.Milliseconds(), flow.Span(left.Truncate(time.Second))
+	}
+	switch {
+	case view.Allowed:
+		view.Token = c.formToken(g)
+	case c.Actions:
+		view.WhyNot = needsRole(access.Operator)
+	default:
+		view.WhyNot = words.NotAllowed
 	}
 	for _, n := range s.Counts {
 		view.Rows = append(view.Rows, traceRow{TraceCount: n, Key: newKeyView(n.Place.Key), URL: c.placeURL(v, n.Place)})
@@ -123,20 +133,16 @@ func (c *console) newTraceView(v visit, s TraceState, words traceWords) traceVie
 	return view
 }
 
-// changeTrace arms or disarms, and leads back to the page. A page of another site
-// cannot make a browser ask for it.
+// changeTrace arms or disarms, and leads back to the page.
 func (c *console) changeTrace(g *gin.Context, v visit) error {
 	switch {
 	case c.Traces == nil:
 		return tracesOff()
 	case !c.Actions:
 		return actionsOff()
-	case fromElsewhere(g.Request):
-		return otherSite()
 	}
-	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxForm)
-	if err := g.Request.ParseForm(); err != nil {
-		return badForm()
+	if err := c.acceptForm(g); err != nil {
+		return err
 	}
 	form := g.Request.PostForm
 	broker := form.Get("broker")
@@ -171,19 +177,6 @@ func (c *console) arm(g *gin.Context, broker string, form url.Values) error {
 		return notArmed(*reason)
 	}
 	return nil
-}
-
-// fromElsewhere reports that a browser says it was sent by a page of another site.
-func fromElsewhere(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
-		return site != "same-origin" && site != "none"
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	from, err := url.Parse(origin)
-	return err != nil || from.Host != r.Host
 }
 
 func (c *console) traceJSON(g *gin.Context, v visit) error {

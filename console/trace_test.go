@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -58,11 +59,25 @@ func idleTrace() *armable {
 	}}
 }
 
+// tokenOf returns the token of the form on the page of traces; empty when there is none.
+func tokenOf(h http.Handler) string {
+	page := askTrace(h, "GET", "/trace", nil, nil).Body.String()
+	_, rest, _ := strings.Cut(page, `name="form_token" value="`)
+	token, _, _ := strings.Cut(rest, `"`)
+	return token
+}
+
+// askTrace sends a request; a form gets the token of the page.
 func askTrace(h http.Handler, method, target string, form url.Values, header map[string]string) *httptest.ResponseRecorder {
+	if method == "POST" {
+		form = maps.Clone(form)
+		form.Set("form_token", tokenOf(h))
+	}
 	r := httptest.NewRequest(method, target, strings.NewReader(form.Encode()))
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
+	r.Host = "127.0.0.1:9877"
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}

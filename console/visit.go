@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/text/language"
 
+	"idemscope/internal/access"
 	"idemscope/internal/flow"
 )
 
@@ -23,6 +24,8 @@ type visit struct {
 	// root leads from this page to the console's root: "./" or "../"...
 	root string
 	api  bool
+	// who asks.
+	who access.Visitor
 }
 
 // maxDepth bounds how many steps up a page below the root can lead.
@@ -47,7 +50,7 @@ func (c *console) visit(h handler) gin.HandlerFunc {
 
 func (c *console) readVisit(g *gin.Context) visit {
 	path := g.Request.URL.EscapedPath()
-	v := visit{root: "./", api: strings.HasPrefix(path, "/api/"), lang: c.language}
+	v := visit{root: "./", api: strings.HasPrefix(path, "/api/"), lang: c.language, who: access.VisitorOf(g.Request.Context())}
 	if depth := strings.Count(path, "/") - 1; depth > 0 {
 		v.root = strings.Repeat("../", min(depth, maxDepth))
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"strings"
 
+	"idemscope/internal/answer"
 	"idemscope/internal/flow"
 	"idemscope/internal/verdict"
 )
@@ -24,6 +25,7 @@ type words struct {
 	JSON, Again, Language, Times, Copy, Copied, Expired, Units                               flow.Text
 	Hits, NoTrace, NoTraceLead, HitsLead, NothingAsked, Cut, Sought                          flow.Text
 	Meant, Looked, Findings, FlowsLink, Cleanup, Traces, Doctor                              flow.Text
+	Environment, SignedIn, SignOut, Hidden                                                   flow.Text
 	Timeline, TimelineLead, Impossible, Sources                                              flow.Text
 }
 
@@ -41,6 +43,10 @@ func newWords() words {
 		Cleanup:      flow.T("Cleanup", "清理"),
 		Doctor:       flow.T("Doctor", "体检"),
 		Traces:       flow.T("Armed trace", "临时追踪"),
+		Environment:  flow.T("What these stores belong to", "这些存储所属的环境"),
+		SignedIn:     flow.T("Signed in as", "当前登录用户"),
+		SignOut:      flow.T("Sign out", "退出登录"),
+		Hidden:       answer.HiddenWords(),
 
 		Accepts:      flow.T("What the box takes", "可以输入"),
 		AcceptsID:    flow.T("a biz_id alone: every biz_type is asked", "单独的业务 ID：会查询所有业务类型"),

@@ -37,6 +37,9 @@ type Options struct {
 	Gatherer *dossier.Gatherer
 	// Ledgers by name, to find the biz_types of flows that name none.
 	Ledgers map[string]Types
+	// Mask hides parts of messages and results in every answer; nil shows them as
+	// they are. What is judged is not masked.
+	Mask func(string) string
 }
 
 // Desk answers look-ups. It is safe for concurrent use.
@@ -46,6 +49,14 @@ type Desk struct {
 
 // NewDesk returns a desk.
 func NewDesk(o Options) *Desk { return &Desk{options: o} }
+
+// Raw returns the same desk without its mask, for what acts on the values as they
+// are stored. What it answers must not be shown.
+func (d *Desk) Raw() *Desk {
+	o := d.options
+	o.Mask = nil
+	return NewDesk(o)
+}
 
 // NoFlow is the error of a key that no flow carries.
 type NoFlow struct {
@@ -90,7 +101,11 @@ func (d *Desk) Answer(ctx context.Context, p flow.Place) (Answer, error) {
 		return Answer{}, NoFlow{BizType: p.Key.BizType, Flow: p.Flow, Known: d.options.Catalog.Types()}
 	}
 	gathered := d.options.Gatherer.Gather(ctx, f, p.Key)
-	return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}, nil
+	if d.options.Mask == nil {
+		return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}, nil
+	}
+	gathered = maskWords(gathered, d.options.Mask)
+	return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}.Masked(d.options.Mask), nil
 }
 
 const (

@@ -104,8 +104,10 @@ type RowJSON struct {
 	Age       *float64   `json:"age,omitempty"`
 	RunTime   *float64   `json:"run_time,omitempty"`
 	Result    *string    `json:"result,omitempty"`
-	Attempts  *string    `json:"attempts,omitempty"`
-	Worker    *string    `json:"worker,omitempty"`
+	// ResultHidden: there is a result, and the reader has no role payload.
+	ResultHidden bool    `json:"result_hidden,omitempty"`
+	Attempts     *string `json:"attempts,omitempty"`
+	Worker       *string `json:"worker,omitempty"`
 }
 
 // StampJSON is one time column; time is missing when it is no instant.
@@ -118,17 +120,19 @@ type StampJSON struct {
 // RedisJSON is a lock or a marker.
 type RedisJSON struct {
 	ObservationJSON
-	Key       string    `json:"key"`
-	KeyHex    string    `json:"key_hex,omitempty"`
-	Type      string    `json:"type,omitempty"`
-	Foreign   bool      `json:"foreign,omitempty"`
-	Value     *string   `json:"value,omitempty"`
-	ValueHex  string    `json:"value_hex,omitempty"`
-	Length    int64     `json:"length,omitempty"`
-	NoTTL     bool      `json:"no_ttl,omitempty"`
-	TTL       *float64  `json:"ttl,omitempty"`
-	Ambiguous bool      `json:"ambiguous,omitempty"`
-	Owners    []KeyJSON `json:"owners,omitempty"`
+	Key      string  `json:"key"`
+	KeyHex   string  `json:"key_hex,omitempty"`
+	Type     string  `json:"type,omitempty"`
+	Foreign  bool    `json:"foreign,omitempty"`
+	Value    *string `json:"value,omitempty"`
+	ValueHex string  `json:"value_hex,omitempty"`
+	// ValueHidden: there is a value, and the reader has no role payload.
+	ValueHidden bool      `json:"value_hidden,omitempty"`
+	Length      int64     `json:"length,omitempty"`
+	NoTTL       bool      `json:"no_ttl,omitempty"`
+	TTL         *float64  `json:"ttl,omitempty"`
+	Ambiguous   bool      `json:"ambiguous,omitempty"`
+	Owners      []KeyJSON `json:"owners,omitempty"`
 	// Similar are other Redis keys that exist and read alike.
 	Similar []string `json:"similar,omitempty"`
 }
@@ -238,7 +242,7 @@ func rowJSON(r ledger.Row) RowJSON {
 	row := RowJSON{
 		KeyJSON: keyJSON(flow.Key{BizType: r.BizType, BizID: r.BizID}), Table: r.Table, ID: r.ID, Exact: r.Exact,
 		Status: r.Status, Phase: r.Phase, Created: stampJSON(r.Created), Updated: stampJSON(r.Updated), Completed: stampJSON(r.Completed),
-		Result: r.Result, Attempts: r.Attempts, Worker: r.Worker,
+		Result: r.Result, ResultHidden: r.ResultHidden, Attempts: r.Attempts, Worker: r.Worker,
 	}
 	if r.AgeKnown {
 		row.Age = new(r.Age.Seconds())
@@ -268,7 +272,8 @@ func redisJSON(r *dossier.RedisEvidence, lang flow.Language) *RedisJSON {
 		ObservationJSON: observationJSON(r.Observation, lang), Key: r.Key, KeyHex: hexUnlessText(r.Key),
 		Type: r.Type, Foreign: r.Foreign, Length: r.Length, NoTTL: r.NoTTL, Ambiguous: r.Ambiguous(), Similar: r.Similar,
 	}
-	if r.State == flow.Found && !r.Foreign {
+	j.ValueHidden = r.ValueHidden
+	if r.State == flow.Found && !r.Foreign && !r.ValueHidden {
 		j.Value, j.ValueHex = new(r.Value), hexUnlessText(r.Value)
 	}
 	if r.State == flow.Found && !r.NoTTL {

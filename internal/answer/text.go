@@ -111,6 +111,9 @@ func (p *printer) redis(layer string, r *dossier.RedisEvidence) {
 			ttl = flow.T("no TTL, never expires", "没有 TTL，永不过期")
 		}
 		value := flow.T("value %s", "值 %s", cut(flow.Visible(r.Value)))
+		if r.ValueHidden {
+			value = flow.T("value %v", "值 %v", HiddenWords())
+		}
 		if r.Foreign {
 			value = flow.T("a %s, its value is not read", "类型为 %s，不读取其值", r.Type)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"idemscope/console"
 	"idemscope/exporter"
+	"idemscope/internal/access"
 	"idemscope/internal/config"
 	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
@@ -29,21 +30,28 @@ type generation struct {
 	cleanup cleanupDesk
 	// console answers everything; metrics only /metrics.
 	console, metrics http.Handler
-	stop             context.CancelFunc
-	loops            sync.WaitGroup
+	// guard says who may do what.
+	guard *access.Guard
+	stop  context.CancelFunc
+	loops sync.WaitGroup
 	// requests are those that are being answered from this generation.
 	requests sync.WaitGroup
 }
 
 // newGeneration sets up all parts and starts the loops. process holds the
-// metrics that outlive a configuration, among them those of the janitor.
-func newGeneration(c *config.Config, process prometheus.Gatherer, cleaned *janitor.Metrics, logger *slog.Logger) (*generation, error) {
+// metrics that outlive a configuration, among them those of the janitor; memory
+// is what outlives one of those who sign in.
+func newGeneration(c *config.Config, process prometheus.Gatherer, cleaned *janitor.Metrics, memory *access.Memory, logger *slog.Logger) (*generation, error) {
 	s, err := openStores(c)
 	if err != nil {
 		return nil, err
 	}
 	g := &generation{config: c, stores: s}
 	if g.events, err = newEvents(c, s, logger); err != nil {
+		_ = s.close()
+		return nil, err
+	}
+	if g.guard, err = newGuard(c, memory, nil, logger); err != nil {
 		_ = s.close()
 		return nil, err
 	}
@@ -108,7 +116,8 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics, Findings: listFindings(c, exported),
 		Traces: g.events.tracing(), Actions: c.Console.Actions,
 		Figures: exported.Figures, Grafana: c.Console.Grafana, Cleanup: g.cleanup.offered(len(s.tasks)),
-		Doctor:   examiner,
+		Doctor: examiner,
+		Guard:  g.guard, Environment: c.Console.Environment,
 		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
 	})
 	return exported, err
@@ -119,6 +128,7 @@ func (g *generation) close() error {
 	g.stop()
 	g.loops.Wait()
 	g.requests.Wait()
+	g.guard.Close()
 	if err := g.stores.close(); err != nil {
 		return fmt.Errorf("close stores: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"idemscope/internal/access"
 	"idemscope/internal/config"
 	"idemscope/janitor"
 )
@@ -24,6 +25,8 @@ type service struct {
 	succeededAt prometheus.Gauge
 	// cleaned are the janitor's metrics, which belong to process, too.
 	cleaned *janitor.Metrics
+	// memory outlives a configuration, so that a reload signs nobody out.
+	memory *access.Memory
 
 	// reloading is held for one whole reload; mu only to exchange current.
 	reloading sync.Mutex
@@ -34,7 +37,7 @@ type service struct {
 // newService sets up the first generation.
 func newService(file string, logger *slog.Logger) (*service, error) {
 	s := &service{
-		file: file, logger: logger, process: prometheus.NewRegistry(), cleaned: janitor.NewMetrics(),
+		file: file, logger: logger, process: prometheus.NewRegistry(), cleaned: janitor.NewMetrics(), memory: access.NewMemory(nil),
 		succeeded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "idemscope_config_last_reload_successful",
 			Help: "1 if the last reading of the configuration file succeeded, else 0: then the configuration before it is still in force."}),
 		succeededAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: "idemscope_config_last_reload_success_timestamp_seconds",
@@ -45,7 +48,7 @@ func newService(file string, logger *slog.Logger) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.current, err = newGeneration(c, s.process, s.cleaned, logger); err != nil {
+	if s.current, err = newGeneration(c, s.process, s.cleaned, s.memory, logger); err != nil {
 		return nil, err
 	}
 	s.succeeded.Set(1)
@@ -90,7 +93,7 @@ func (s *service) prepare() (*generation, error) {
 			return nil, fmt.Errorf("%s: %s: cannot change while the program runs; restart it, or put the old value back", c.At(key), key)
 		}
 	}
-	return newGeneration(c, s.process, s.cleaned, s.logger)
+	return newGeneration(c, s.process, s.cleaned, s.memory, s.logger)
 }
 
 // enter returns the current generation and keeps it open until leave.
@@ -106,6 +109,14 @@ func (s *service) close() error { return s.current.close() }
 
 // ServeHTTP answers console, API and /metrics, and POST /-/reload.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g, leave := s.enter()
+	prefix := g.config.Console.PathPrefix
+	leave()
+	below(prefix, http.HandlerFunc(s.serveRoot)).ServeHTTP(w, r)
+}
+
+// serveRoot answers below the path prefix.
+func (s *service) serveRoot(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/-/reload" {
 		s.serveReload(w, r)
 		return
@@ -115,16 +126,27 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.console.ServeHTTP(w, r)
 }
 
-// serveReload answers with the real result. A page of another site cannot make a
-// browser ask for it.
+// mayReload decides before the reload begins, which waits for open requests.
+func (s *service) mayReload(r *http.Request) error {
+	g, leave := s.enter()
+	defer leave()
+	return g.guard.AdmitReload(r)
+}
+
+// serveReload answers with the real result, to whoever may reload.
 func (s *service) serveReload(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "reload with POST", http.StatusMethodNotAllowed)
 		return
 	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		http.Error(w, "a page of another site may not reload the configuration", http.StatusForbidden)
+	if err := s.mayReload(r); err != nil {
+		status := http.StatusForbidden
+		if errors.Is(err, access.ErrSignIn) || errors.Is(err, access.ErrPassword) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="idemscope", charset="UTF-8"`)
+			status = http.StatusUnauthorized
+		}
+		http.Error(w, "not reloaded: "+err.Error(), status)
 		return
 	}
 	if err := s.reload(); err != nil {

@@ -127,8 +127,12 @@ func (s *stores) close() error {
 	return errors.Join(errs...)
 }
 
-// desk sets up look-ups over the stores.
+// desk sets up look-ups over the stores, with the mask over what they answer.
 func (s *stores) desk(c *config.Config) (*answer.Desk, error) {
+	masked, err := newMask(c)
+	if err != nil {
+		return nil, err
+	}
 	gatherer, err := dossier.NewGatherer(dossier.Options{
 		Catalog:  s.catalog,
 		Ledgers:  as[dossier.Records](s.ledgers),
@@ -142,7 +146,7 @@ func (s *stores) desk(c *config.Config) (*answer.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer.NewDesk(answer.Options{Catalog: s.catalog, Gatherer: gatherer, Ledgers: as[answer.Types](s.ledgers)}), nil
+	return answer.NewDesk(answer.Options{Catalog: s.catalog, Gatherer: gatherer, Ledgers: as[answer.Types](s.ledgers), Mask: masked.Text}), nil
 }
 
 // as gives every store its role in another package: Go converts elements, not maps.

@@ -19,6 +19,10 @@ type Config struct {
 	WebConfig string
 	// WebTLS: the file sets a certificate, so that Listen speaks https.
 	WebTLS bool
+	// WebAuth: the file makes the listener ask everybody for a password or a certificate.
+	WebAuth bool
+	// WebUsers: it is a password.
+	WebUsers bool
 	// TimeZone is the zone in which times are displayed.
 	TimeZone *time.Location
 	MySQL    []MySQL
@@ -150,6 +154,15 @@ type Console struct {
 	// Grafana is the http or https URL of the Grafana that has the dashboards,
 	// without a trailing slash; empty when there is none.
 	Grafana string
+	// Environment names what the stores belong to, such as production; it may be empty.
+	Environment string
+	// PathPrefix is the path below which browsers see the console, such as
+	// /tools/idemscope; empty when that is the root.
+	PathPrefix string
+	// Auth says who may do what.
+	Auth Auth
+	// Mask hides parts of messages and results.
+	Mask Mask
 }
 
 // Exporter is the collection of metrics.

@@ -30,19 +30,22 @@ func (s *section) namedFile(key string) (path string, data []byte, ok bool) {
 	return path, data, true
 }
 
-// password reads "password" or "password_file". One newline at the end of the
-// file, which editors add, is not part of the password.
-func (s *section) password() Secret {
-	direct := s.text("password")
-	path, data, ok := s.namedFile("password_file")
+// password reads "password" or "password_file".
+func (s *section) password() Secret { return s.secret("password", "password_file") }
+
+// secret reads a secret, or the file that holds it. One newline at the end of the
+// file, which editors add, is not part of the secret.
+func (s *section) secret(key, fileKey string) Secret {
+	direct := s.text(key)
+	path, data, ok := s.namedFile(fileKey)
 	content := string(data)
 	if line, cut := strings.CutSuffix(content, "\n"); cut {
 		content = strings.TrimSuffix(line, "\r")
 	}
-	v := s.value("password_file")
+	v := s.value(fileKey)
 	switch {
 	case direct != "" && path != "":
-		s.problemf(v.at, v.path, "password and password_file exclude each other; keep one")
+		s.problemf(v.at, v.path, "%s and %s exclude each other; keep one", key, fileKey)
 	case ok && content == "":
 		s.problemf(v.at, v.path, "the file %s holds no password", path)
 	case ok:

@@ -61,7 +61,9 @@ func TestExample(t *testing.T) {
 		table preset biz_type biz_id columns status biz_types ledger lock marker queue key ttl renewed
 		broker name retry dead_letter id json ack_timeout stale_after on_processing rerun
 		prefix trail archive language lookup_timeout interval lookback max_biz_types findings per_second
-		sweep keys_per_second pause lock_expirations key_rule grafana`) {
+		sweep keys_per_second pause lock_expirations key_rule grafana
+		environment path_prefix auth passwords_file oidc issuer client_id client_secret redirect_url name_claim groups_claim scopes
+		proxy header groups_header from session session_key_file roles viewer payload operator mask json patterns`) {
 		if !strings.Contains(string(data), key+":") {
 			t.Errorf("the example does not show %s", key)
 		}

@@ -161,6 +161,10 @@ func (c Console) redacted() *group {
 	g.duration("lookup_timeout", c.LookupTimeout)
 	g.add("actions", c.Actions)
 	g.text("grafana", c.Grafana)
+	g.text("environment", c.Environment)
+	g.text("path_prefix", c.PathPrefix)
+	g.part("auth", c.redactedAuth())
+	g.part("mask", c.Mask.redacted())
 	return g
 }
 

@@ -226,7 +226,7 @@ func (s *section) close() {
 	afterSecret := false
 	for _, key := range s.keys {
 		if slices.Contains(s.known, key) {
-			afterSecret = afterSecret || strings.Contains(key, "password")
+			afterSecret = afterSecret || strings.Contains(key, "password") || strings.Contains(key, "secret")
 			continue
 		}
 		at := s.keyAt[key]

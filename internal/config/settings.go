@@ -19,7 +19,7 @@ const year = 365 * 24 * time.Hour
 // whatever their order in the file.
 func (r *reader) config(root *section) *Config {
 	c := &Config{file: r.file, places: r.places}
-	root.listener(c)
+	web := root.listener(c)
 	c.MetricsListen = root.metricsListener()
 	c.TimeZone = root.zone("time_zone")
 	root.named("mysql", func(name string, s *section) { c.MySQL = append(c.MySQL, s.mysql(name)) })
@@ -29,33 +29,25 @@ func (r *reader) config(root *section) *Config {
 	root.flows(c)
 	c.Counters = root.counters(c)
 	c.Console = root.console()
+	root.guarded(c, web)
 	c.Exporter = root.exporter()
 	c.Cleanup = root.cleanup(c)
 	root.close()
 	return c
 }
 
-// listener reads where to listen. Beyond this machine that needs a web_config
-// that asks who is there, because the console shows business keys.
-func (s *section) listener(c *Config) {
+// listener reads where to listen. Beyond this machine that needs somebody who asks
+// who is there, because the console shows business keys: see guarded.
+func (s *section) listener(c *Config) webFile {
 	c.Listen = s.text("listen")
 	path, text, _ := s.namedFile("web_config")
 	web := readWebFile(text)
-	c.WebConfig, c.WebTLS = path, web.TLS.Certificate != ""
+	c.WebConfig, c.WebTLS, c.WebAuth = path, web.TLS.Certificate != "", web.authenticates()
+	c.WebUsers = len(web.Users) > 0
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:9877"
-		return
 	}
-	v := s.value("listen")
-	host, ok := s.hostOf("listen", c.Listen)
-	switch {
-	case !ok:
-	case loopback(host) || s.reported("web_config"):
-	case path == "":
-		s.problemf(v.at, v.path, "other machines may reach this address; set web_config to an exporter-toolkit file with users and TLS, or listen on 127.0.0.1")
-	case !web.authenticates():
-		s.problemf(v.at, v.path, "other machines may reach this address, and the file %s lets everybody in; add basic_auth_users to it, or listen on 127.0.0.1", path)
-	}
+	return web
 }
 
 // metricsListener reads the second address. It shows no business key, so it may
@@ -145,6 +137,10 @@ func (s *section) console() Console {
 		LookupTimeout: part.duration("lookup_timeout", time.Second, 100*time.Millisecond, 30*time.Second),
 		Actions:       part.flag("actions"),
 		Grafana:       part.grafana(),
+		Environment:   part.environment(),
+		PathPrefix:    part.pathPrefix(),
+		Auth:          part.auth(),
+		Mask:          part.mask(),
 	}
 }
 

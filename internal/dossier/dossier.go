@@ -66,6 +66,9 @@ type RedisEvidence struct {
 	Owners []flow.Place
 	// OwnersOpen: more owners may exist than can be listed.
 	OwnersOpen bool
+	// ValueHidden: the value was taken out, because whoever reads on may not see it.
+	// Gathering itself takes nothing out.
+	ValueHidden bool
 }
 
 // Ambiguous reports that the entry, if found, may belong to another key.

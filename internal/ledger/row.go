@@ -41,6 +41,9 @@ type Row struct {
 	IDFills bool
 	// Result, Attempts and Worker are optional columns; nil when not mapped or NULL.
 	Result, Attempts, Worker *string
+	// ResultHidden: there is a Result, and it was taken out, because whoever reads
+	// on may not see it. The ledger itself takes nothing out.
+	ResultHidden bool
 }
 
 // LastSign is the stamp from which Age counts.
