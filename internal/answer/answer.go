@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
@@ -89,9 +90,20 @@ func (d *Desk) Answer(ctx context.Context, p flow.Place) (Answer, error) {
 	if !ok {
 		return Answer{}, NoFlow{BizType: p.Key.BizType, Flow: p.Flow, Known: d.options.Catalog.Types()}
 	}
-	gathered := d.options.Gatherer.Gather(ctx, f, p.Key)
-	return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}, nil
+	return judge(d.options.Gatherer.Gather(ctx, f, p.Key)), nil
 }
+
+// AnswerWithin is Answer for somebody who waits no longer than patience: a source
+// that is slower is unknown and pending, and the verdict is one without it.
+func (d *Desk) AnswerWithin(ctx context.Context, p flow.Place, patience time.Duration) (Answer, error) {
+	f, ok := d.options.Catalog.Named(p.Flow)
+	if !ok {
+		return Answer{}, NoFlow{BizType: p.Key.BizType, Flow: p.Flow, Known: d.options.Catalog.Types()}
+	}
+	return judge(d.options.Gatherer.GatherWithin(ctx, f, p.Key, patience)), nil
+}
+
+func judge(d dossier.Dossier) Answer { return Answer{Dossier: d, Verdict: verdict.Judge(d)} }
 
 const (
 	// maxPlaces bounds how many keys one search looks up.

@@ -60,6 +60,9 @@ type Options struct {
 // Gatherer gathers dossiers. It is safe for concurrent use.
 type Gatherer struct {
 	options Options
+	// until is when this gathering stops to wait for answers; zero: it waits as
+	// long as the stores may take.
+	until time.Time
 }
 
 // NewGatherer checks that every store that a flow names is there.
@@ -84,6 +87,13 @@ func NewGatherer(o Options) (*Gatherer, error) {
 		}
 	}
 	return &Gatherer{options: o}, nil
+}
+
+// GatherWithin is Gather for somebody who waits no longer than patience: what has
+// not answered by then is an observation in state unknown that is Pending.
+func (g *Gatherer) GatherWithin(ctx context.Context, f flow.Flow, k flow.Key, patience time.Duration) Dossier {
+	hasty := &Gatherer{options: g.options, until: time.Now().Add(patience)}
+	return hasty.Gather(ctx, f, k)
 }
 
 // Gather asks all stores at once. It always returns a dossier: a store that
@@ -131,7 +141,7 @@ func (g *Gatherer) askRecord(ctx context.Context, f flow.Flow, k flow.Key) <-cha
 		o.Source = "ledger " + f.Ledger
 		return ledger.Found{Observation: o}
 	}
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 func (g *Gatherer) askRedis(ctx context.Context, shape *flow.RedisKey, k flow.Key) <-chan *RedisEvidence {
@@ -147,7 +157,7 @@ func (g *Gatherer) askRedis(ctx context.Context, shape *flow.RedisKey, k flow.Ke
 		o.Source = "redis " + shape.Redis
 		return &RedisEvidence{Entry: lockstore.Entry{Observation: o, Key: key}, Owners: owners, OwnersOpen: open}
 	}
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 func (g *Gatherer) askBroker(ctx context.Context, q *flow.Queue) <-chan *broker.Evidence {
@@ -162,7 +172,7 @@ func (g *Gatherer) askBroker(ctx context.Context, q *flow.Queue) <-chan *broker.
 		o.Source = "broker " + q.Broker
 		return &broker.Evidence{Observation: o}
 	}
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 func (g *Gatherer) askTeller(ctx context.Context, t Teller, f flow.Flow, k flow.Key) <-chan *flow.Account {
@@ -171,7 +181,7 @@ func (g *Gatherer) askTeller(ctx context.Context, t Teller, f flow.Flow, k flow.
 	}
 	ask := func(ctx context.Context) *flow.Account { return t.Tell(ctx, f, k) }
 	late := func(o flow.Observation) *flow.Account { return &flow.Account{Observation: o} }
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 // askP99 is a help to judge a run that goes on; without it nothing is lost, so a
@@ -187,7 +197,7 @@ func (g *Gatherer) askP99(ctx context.Context, k flow.Key) <-chan time.Duration 
 		}
 		return p99
 	}
-	return bounded(ctx, g.options.Deadline, ask, func(flow.Observation) time.Duration { return 0 })
+	return bounded(ctx, g, ask, func(flow.Observation) time.Duration { return 0 })
 }
 
 // nothing answers at once for a layer that the flow does not have.
@@ -198,11 +208,20 @@ func nothing[E any]() <-chan E {
 	return answer
 }
 
+// impatience fires when nobody waits for answers any more; nil when everybody does.
+func (g *Gatherer) impatience() <-chan time.Time {
+	if g.until.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(g.until))
+}
+
 // bounded runs ask with its own deadline. Stores are asked to honour it; for a
 // client library that does not, late makes the answer a little after the
 // deadline and the store's own goroutine ends by itself whenever it can.
-func bounded[E any](ctx context.Context, deadline time.Duration, ask func(context.Context) E, late func(flow.Observation) E) <-chan E {
+func bounded[E any](ctx context.Context, g *Gatherer, ask func(context.Context) E, late func(flow.Observation) E) <-chan E {
 	const grace = 50 * time.Millisecond
+	deadline, impatience := g.options.Deadline, g.impatience()
 	answer, out := make(chan E, 1), make(chan E, 1)
 	start := time.Now()
 	askCtx, cancel := context.WithTimeout(ctx, deadline)
@@ -218,6 +237,11 @@ func bounded[E any](ctx context.Context, deadline time.Duration, ask func(contex
 			out <- late(flow.Observation{
 				State: flow.Error, ReadAt: time.Now(), Took: time.Since(start),
 				Reason: flow.T("no answer within %v", "%v内没有应答", flow.Span(deadline)),
+			})
+		case <-impatience:
+			out <- late(flow.Observation{
+				State: flow.Unknown, Pending: true, ReadAt: time.Now(), Took: time.Since(start),
+				Reason: flow.T("not read yet", "尚未读取"),
 			})
 		}
 	}()
