@@ -169,6 +169,9 @@ func serve(t testing.TB, o Options) *httptest.Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
+	if o.Patience == 0 {
+		o.Patience = time.Minute // a busy machine must not turn a test of something else into one of patience
+	}
 	h, err := New(o)
 	if err != nil {
 		t.Fatal(err)

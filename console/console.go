@@ -21,6 +21,8 @@ type Desk interface {
 	Places(k flow.Key, flowName string) ([]flow.Place, error)
 	// Answer looks one key up in one flow.
 	Answer(ctx context.Context, p flow.Place) (answer.Answer, error)
+	// AnswerWithin is Answer without the sources that are slower than patience.
+	AnswerWithin(ctx context.Context, p flow.Place, patience time.Duration) (answer.Answer, error)
 	// Search looks up everything that a text could mean.
 	Search(ctx context.Context, query string) (answer.Result, error)
 }
@@ -52,6 +54,9 @@ type Options struct {
 	Metrics http.Handler
 	// Ready lists what is not ready; nil means always ready.
 	Ready func(context.Context) []Problem
+	// Patience is how long the page of a key waits for the stores before it shows
+	// what is there; the rest follows. Zero means 300 ms.
+	Patience time.Duration
 	// Language is auto, en or zh; empty means auto: what the browser asks for.
 	Language string
 	// Zone in which times are shown; nil means UTC.
@@ -87,6 +92,9 @@ func New(o Options) (http.Handler, error) {
 		}
 		c.language = language
 	}
+	if c.Patience == 0 {
+		c.Patience = patience
+	}
 	if c.Zone == nil {
 		c.Zone = time.UTC
 	}
@@ -120,6 +128,7 @@ func (c *console) routes() (http.Handler, error) {
 	get("/", c.visit(c.home))
 	get("/search", c.visit(c.search))
 	get("/key", c.visit(c.key))
+	get("/key.md", c.visit(c.keyMarkdown))
 	get("/api/v1/search", c.visit(c.searchJSON))
 	get("/api/v1/lookup", c.visit(c.lookupJSON))
 	get("/findings", c.visit(c.findings))

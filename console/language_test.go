@@ -40,7 +40,7 @@ var latin = regexp.MustCompile(`[A-Za-z]{2,}`)
 
 // names are spelled the same in both languages.
 var names = []string{
-	"Redis", "MySQL", "UTC", "TTL", "ID", "JSON", "NULL", "GET", "HEAD", "idemscope",
+	"Redis", "MySQL", "Markdown", "UTC", "TTL", "ID", "JSON", "NULL", "GET", "HEAD", "idemscope",
 	// Keys of the configuration, parameters of the address, and what the test asks for.
 	"flows", "queue", "json", "biz", "types", "type", "id", "flow", "XX", "nobody", "refund",
 }
