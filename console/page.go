@@ -128,8 +128,13 @@ func parsePages(files assets, zone *time.Location) (pages, error) {
 // beforeUnit is the blank between a figure and its unit.
 var beforeUnit = regexp.MustCompile(`(\d) (ms|s|min|h|d|毫秒|秒|分|小时|天)`)
 
+// betweenUnits is the blank between two units of one span.
+var betweenUnits = regexp.MustCompile(`(\d\x{a0}(?:min|h|d|分|小时|天)) (\d)`)
+
 // glued keeps figures and their units on one line.
-func glued(s string) string { return beforeUnit.ReplaceAllString(s, "$1\u00a0$2") }
+func glued(s string) string {
+	return betweenUnits.ReplaceAllString(beforeUnit.ReplaceAllString(s, "$1\u00a0$2"), "$1\u00a0$2")
+}
 
 // render writes the page only once all of it is there, so that a failure never
 // leaves half a page with a good status.

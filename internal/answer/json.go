@@ -304,6 +304,17 @@ type ResultJSON struct {
 	Answers []JSON `json:"answers"`
 	// Cut: more biz_types exist than were asked.
 	Cut bool `json:"cut"`
+	// Offers are other readings of the text.
+	Offers []OfferJSON `json:"offers,omitempty"`
+}
+
+// OfferJSON is another reading of a searched text.
+type OfferJSON struct {
+	Why string `json:"why"`
+	// Query is what to search for instead; missing where the answers are keys inside the text.
+	Query    string `json:"query,omitempty"`
+	QueryHex string `json:"query_hex,omitempty"`
+	Answers  []JSON `json:"answers"`
 }
 
 // JSON words the result in lang.
@@ -311,6 +322,13 @@ func (r Result) JSON(lang flow.Language) ResultJSON {
 	j := ResultJSON{Answers: []JSON{}, Cut: r.Cut}
 	for _, a := range r.Answers {
 		j.Answers = append(j.Answers, a.JSON(lang))
+	}
+	for _, o := range r.Offers {
+		offer := OfferJSON{Why: o.Why.In(lang), Query: o.Query, QueryHex: hexUnlessText(o.Query), Answers: []JSON{}}
+		for _, a := range o.Answers {
+			offer.Answers = append(offer.Answers, a.JSON(lang))
+		}
+		j.Offers = append(j.Offers, offer)
 	}
 	return j
 }
