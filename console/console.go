@@ -133,6 +133,8 @@ func (c *console) routes() (http.Handler, error) {
 	get("/api/v1/lookup", c.visit(c.lookupJSON))
 	get("/findings", c.visit(c.findings))
 	get("/api/v1/findings", c.visit(c.findingsJSON))
+	get("/findings.csv", c.visit(c.findingsCSV))
+	get("/findings.json", c.visit(c.findingsFile))
 	get("/trace", c.visit(c.trace))
 	get("/api/v1/trace", c.visit(c.traceJSON))
 	engine.POST("/trace", c.visit(c.changeTrace))
@@ -146,7 +148,7 @@ func (c *console) routes() (http.Handler, error) {
 	if c.Metrics != nil {
 		get("/metrics", gin.WrapH(c.Metrics))
 	}
-	return engine, nil
+	return compressed(engine)
 }
 
 // ready answers 200, or 503 with one line per problem.

@@ -42,7 +42,7 @@ func TestFindingsFilterWithoutScripts(t *testing.T) {
 	b.do(t, chromedp.Navigate(server.URL+"/?lang=zh"), chromedp.Click(chromedp.CSS(".place-link")), chromedp.WaitVisible(chromedp.CSS(".findings")))
 	b.do(t, chromedp.SetValue(chromedp.CSS("#verdicts"), "ran_twice"), chromedp.Click(chromedp.CSS(".filter button")), chromedp.WaitVisible(chromedp.CSS(".filter a")))
 	where, err := chromedp.Run(b.ctx, chromedp.Location())
-	if err != nil || where != server.URL+"/findings?flow=&verdict=ran_twice&lang=zh" {
+	if err != nil || where != server.URL+"/findings?flow=&verdict=ran_twice&severity=&layer=&older=&lang=zh" {
 		t.Errorf("%v, arrived at %s", err, where)
 	}
 	b.do(t, chromedp.Click(chromedp.CSS(".finding-key a")), chromedp.WaitVisible(chromedp.CSS("#verdict")))
