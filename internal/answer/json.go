@@ -106,6 +106,10 @@ type RowJSON struct {
 	Result    *string    `json:"result,omitempty"`
 	Attempts  *string    `json:"attempts,omitempty"`
 	Worker    *string    `json:"worker,omitempty"`
+	// The true bytes of a text that is not UTF-8; missing otherwise.
+	StatusHex string `json:"status_hex,omitempty"`
+	ResultHex string `json:"result_hex,omitempty"`
+	WorkerHex string `json:"worker_hex,omitempty"`
 }
 
 // StampJSON is one time column; time is missing when it is no instant.
@@ -239,6 +243,13 @@ func rowJSON(r ledger.Row) RowJSON {
 		KeyJSON: keyJSON(flow.Key{BizType: r.BizType, BizID: r.BizID}), Table: r.Table, ID: r.ID, Exact: r.Exact,
 		Status: r.Status, Phase: r.Phase, Created: stampJSON(r.Created), Updated: stampJSON(r.Updated), Completed: stampJSON(r.Completed),
 		Result: r.Result, Attempts: r.Attempts, Worker: r.Worker,
+	}
+	row.StatusHex = hexUnlessText(r.Status)
+	if r.Result != nil {
+		row.ResultHex = hexUnlessText(*r.Result)
+	}
+	if r.Worker != nil {
+		row.WorkerHex = hexUnlessText(*r.Worker)
 	}
 	if r.AgeKnown {
 		row.Age = new(r.Age.Seconds())

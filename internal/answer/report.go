@@ -68,8 +68,8 @@ func (p *reporter) texts(title string, texts []flow.Text) {
 }
 
 func (p *reporter) head(a Answer) {
-	p.line("- biz_type: %s%s", coded(a.Key.BizType), hexOf(a.Key.BizType))
-	p.line("- biz_id: %s%s", coded(a.Key.BizID), hexOf(a.Key.BizID))
+	p.line("- `biz_type`: %s%s", coded(a.Key.BizType), hexOf(a.Key.BizType))
+	p.line("- `biz_id`: %s%s", coded(a.Key.BizID), hexOf(a.Key.BizID))
 	p.line("- %s: %s", p.say("flow", "流程"), coded(a.Flow.Name))
 	p.line("- %s: `%s`, %s", p.say("verdict", "判定"), a.Verdict.Code, a.Verdict.Severity)
 	if a.Verdict.Layer != flow.LayerNone && a.Verdict.Layer != "" {
