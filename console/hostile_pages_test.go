@@ -154,7 +154,7 @@ func checkHostileJSON(t *testing.T, got reply, k flow.Key, text string) {
 	}
 	for name, pair := range map[string][3]string{
 		"biz_id": {a.Key.BizID, a.Key.BizIDHex, k.BizID}, "biz_type": {a.Key.BizType, a.Key.BizTypeHex, k.BizType},
-		"row": {row.BizID, row.BizIDHex, k.BizID}, "result": {*row.Result, row.ResultHex, kept}, "worker": {*row.Worker, row.WorkerHex, kept},
+		"row": {row.BizID, row.BizIDHex, k.BizID}, "result": {*row.Result, row.ResultHex, kept}, "worker": {*row.Worker, row.WorkerHex, text},
 		"queue": {a.Broker.Queues[0].Name, "", oddQueue},
 	} {
 		checkExact(t, name, pair[0], pair[1], pair[2])
