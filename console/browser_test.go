@@ -168,7 +168,7 @@ func (b *browser) picture(t *testing.T, dir, name string) {
 // looks are all the ways in which a page can look.
 func looks() (all []look) {
 	for _, lang := range []string{"en", "zh"} {
-		for _, width := range []int64{1440, 390} {
+		for _, width := range []int64{1440, 768, 390} {
 			for _, scheme := range []string{"light", "dark"} {
 				all = append(all, look{lang, width, scheme})
 			}

@@ -19,12 +19,13 @@ const rowsPerGroup = 20
 // findingGroup is every finding of one flow with one verdict.
 type findingGroup struct {
 	findingList
-	Flow     string
-	Verdict  verdict.Code
-	CodeWord flow.Text
-	Severity verdict.Severity
-	Word     flow.Text
-	Count    int
+	Flow      string
+	Verdict   verdict.Code
+	CodeWord  flow.Text
+	Severity  verdict.Severity
+	Word      flow.Text
+	Count     int
+	CountWord flow.Text
 	// Oldest is the greatest age that is known; empty where none is.
 	Oldest flow.Text
 	// Open: shown from the start.
@@ -51,7 +52,7 @@ func (c *console) newGroups(v visit, asked askedFindings, words findingWords) []
 	for k, list := range members {
 		g := findingGroup{
 			findingList: findingList{Says: words, Pick: c.Actions},
-			Flow:        k.flow, Verdict: k.code, CodeWord: codeWord(k.code), Severity: k.severity, Word: severityWord(k.severity), Count: len(list),
+			Flow:        k.flow, Verdict: k.code, CodeWord: codeWord(k.code), Severity: k.severity, Word: severityWord(k.severity), Count: len(list), CountWord: keysWord(len(list)),
 			Oldest: oldest(list, asked.all.At),
 		}
 		for _, f := range list[:min(len(list), rowsPerGroup)] {

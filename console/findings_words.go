@@ -14,7 +14,7 @@ type findingWords struct {
 	Title, Lead, AsOf, Verdict, Key, Wrong, Age, Found, Judged      flow.Text
 	AnyFlow, AnyVerdict, AnyLayer, AnySeverity, AnyAge              flow.Text
 	Layer, Severity, Older, Sort, Groups                            flow.Text
-	CSVFile, JSONFile, GroupCount, Oldest, AllOfGroup               flow.Text
+	CSVFile, JSONFile, Oldest, AllOfGroup                           flow.Text
 	Select, Preview                                                 flow.Text
 	Apply, Everything, Only                                         flow.Text
 	Nothing, NothingNarrowed, Undecided, UndecidedLead              flow.Text
@@ -44,7 +44,6 @@ func newFindingWords() findingWords {
 		Groups:          flow.T("By flow and verdict", "按流程与判定分组"),
 		CSVFile:         flow.T("All of these as CSV", "全部导出为表格（CSV）"),
 		JSONFile:        flow.T("All of these as JSON", "全部导出为 JSON"),
-		GroupCount:      flow.T("%d keys", "%d 个键"),
 		Oldest:          flow.T("oldest %v", "最久 %v"),
 		AllOfGroup:      flow.T("All %d of them", "全部 %d 个"),
 		Select:          flow.T("Select", "选择"),
@@ -97,6 +96,14 @@ func noSuchVerdict(v visit, code string) *fault {
 		f.Choices = append(f.Choices, choice{Label: string(known), URL: v.link("findings", url.Values{"verdict": {string(known)}})})
 	}
 	return f
+}
+
+// keysWord counts keys.
+func keysWord(n int) flow.Text {
+	if n == 1 {
+		return flow.T("1 key", "1 个键")
+	}
+	return flow.T("%d keys", "%d 个键", n)
 }
 
 // orderWord names what stands first in an order.

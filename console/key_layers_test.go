@@ -29,7 +29,7 @@ func slowBroker(t *testing.T) (o Options, let func()) {
 		return answers(q)
 	}
 	t.Cleanup(let)
-	o = Options{Desk: c.desk(t, shopFlows(t)), Flows: shopFlows(t), Patience: 30 * time.Millisecond}
+	o = Options{Desk: c.desk(t, shopFlows(t)), Flows: shopFlows(t), Patience: 600 * time.Millisecond}
 	return o, let
 }
 
@@ -41,6 +41,9 @@ func TestSlowLayer(t *testing.T) {
 	got := get(t, server.URL+keyPath("order_paid", orderNo))
 	page := got.document(t)
 	const whole = "./key?id=" + orderNo + "&type=order_paid&wait=all"
+	if text := layerText(t, page, "mysql"); !strings.Contains(text, "found processing") {
+		t.Errorf("a slow broker hides the record: %s", text)
+	}
 	if text := layerText(t, page, "broker"); !strings.Contains(text, "unknown not read yet") {
 		t.Error(text)
 	}
@@ -70,7 +73,7 @@ func TestSlowLayer(t *testing.T) {
 func TestAPIWaits(t *testing.T) {
 	o, let := slowBroker(t)
 	server := serve(t, o)
-	time.AfterFunc(10*o.Patience, let)
+	time.AfterFunc(2*o.Patience, let)
 	if body := get(t, server.URL+"/api/v1/lookup"+strings.TrimPrefix(keyPath("order_paid", orderNo), "/key")).body; strings.Contains(body, "not read yet") || !strings.Contains(body, `"name": "order.paid"`) {
 		t.Error(body)
 	}
@@ -316,4 +319,19 @@ func TestSearchBox(t *testing.T) {
 		return value[bool](t, b, `document.getElementById("recent").hidden && localStorage.getItem("idemscope.searches") == "[]"`)
 	}, "not all are forgotten")
 	b.quiet(t, "search box")
+}
+
+// TestKeyPictures loads what only some keys and searches show, in all looks.
+func TestKeyPictures(t *testing.T) {
+	dir, b := pictures(t), openBrowser(t)
+	o := shop(t)
+	o.Zone = time.FixedZone("+08:00", 8*3600)
+	server := serve(t, o)
+	b.pictures(t, dir, "key", server.URL+keyPath("order_paid", orderNo, "refresh", "300")+"&", looks())
+	b.pictures(t, dir, "pasted", server.URL+keyPath("order_paid", orderNo+"\u200b")+"&", looks()[:1])
+	b.pictures(t, dir, "offers", server.URL+"/search?q=18:07+WARN+idempotent:order_paid:"+orderNo+"+is+set&", looks())
+	b.pictures(t, dir, "last-offer", server.URL+"/search?q=customer+"+orderNo+"+complains&", looks()[:1])
+	slow, _ := slowBroker(t)
+	b.scripts(t, false)
+	b.pictures(t, dir, "pending", serve(t, slow).URL+keyPath("order_paid", orderNo)+"&", looks()[:2])
 }

@@ -52,7 +52,7 @@ func newKeyWords() keyWords {
 		Ended:        flow.T("Stopped after 10 min", "10 分钟后已停止"),
 		RefreshStop:  flow.T("Turn off", "关闭"),
 		RefreshNeeds: flow.T("This needs JavaScript.", "需要启用 JavaScript。"),
-		Pasted:       flow.T("This id begins or ends with something that is rarely part of one.", "该 ID 的首尾有通常不属于 ID 的内容。"),
+		Pasted:       flow.T("This id may have been pasted with something around it:", "该 ID 可能带有多余的首尾内容："),
 		PastedLead:   flow.T("Answered as it was typed. Without it:", "以上按原样查询。去掉后："),
 		LookInst:     flow.T("Look for it", "查询它"),
 		NoTraceThere: flow.T("no trace of it either", "同样没有任何痕迹"),

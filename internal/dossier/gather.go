@@ -60,9 +60,9 @@ type Options struct {
 // Gatherer gathers dossiers. It is safe for concurrent use.
 type Gatherer struct {
 	options Options
-	// until is when this gathering stops to wait for answers; zero: it waits as
-	// long as the stores may take.
-	until time.Time
+	// until is when this gathering stops to wait for first answers, and last for what
+	// is asked again after them; zero: it waits as long as the stores may take.
+	until, last time.Time
 }
 
 // NewGatherer checks that every store that a flow names is there.
@@ -92,7 +92,10 @@ func NewGatherer(o Options) (*Gatherer, error) {
 // GatherWithin is Gather for somebody who waits no longer than patience: what has
 // not answered by then is an observation in state unknown that is Pending.
 func (g *Gatherer) GatherWithin(ctx context.Context, f flow.Flow, k flow.Key, patience time.Duration) Dossier {
-	hasty := &Gatherer{options: g.options, until: time.Now().Add(patience)}
+	// What is left of the patience is for the second reading: else a slow store would
+	// take the time away from a fast one.
+	start := time.Now()
+	hasty := &Gatherer{options: g.options, until: start.Add(patience * 2 / 3), last: start.Add(patience)}
 	return hasty.Gather(ctx, f, k)
 }
 
@@ -115,8 +118,9 @@ func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier 
 	d.Tap, d.Trace, d.Trail = <-tap, <-trace, <-trail
 	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
 	if d.mayHaveMoved() {
-		again := g.askRecord(ctx, f, k)
-		g.lookAround(ctx, &d)
+		second := &Gatherer{options: g.options, until: g.last}
+		again := second.askRecord(ctx, f, k)
+		second.lookAround(ctx, &d)
 		d.Record = <-again
 	}
 	d.At = time.Now()

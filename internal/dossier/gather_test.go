@@ -203,3 +203,18 @@ func TestTheSecondReadingIsNotWaitedForEither(t *testing.T) {
 		t.Errorf("%+v", d.Record)
 	}
 }
+
+// TestASlowStoreDoesNotHideAFastOne: the time that one store takes is not taken from
+// the second reading of another.
+func TestASlowStoreDoesNotHideAFastOne(t *testing.T) {
+	r := records(func(context.Context) ledger.Found { return in(flow.Processing) })
+	q := queues(func(ctx context.Context) broker.Evidence {
+		<-ctx.Done()
+		return broker.Evidence{Observation: seen(flow.Error)}
+	})
+	g, f := gatherer(t, r, keys(absentKey), q)
+	g.options.Deadline = time.Hour
+	if d := g.GatherWithin(t.Context(), f, key, 900*time.Millisecond); d.Record.State != flow.Found || d.Lock.State != flow.Absent || !d.Broker.Pending {
+		t.Errorf("record %+v, lock %+v, broker %+v", d.Record.Observation, d.Lock.Observation, d.Broker.Observation)
+	}
+}
