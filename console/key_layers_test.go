@@ -29,7 +29,7 @@ func slowBroker(t *testing.T) (o Options, let func()) {
 		return answers(q)
 	}
 	t.Cleanup(let)
-	o = Options{Desk: c.desk(t, shopFlows(t)), Flows: shopFlows(t), Patience: 600 * time.Millisecond}
+	o = Options{Desk: c.desk(t, shopFlows(t)), Flows: shopFlows(t), Patience: 400 * time.Millisecond}
 	return o, let
 }
 
@@ -73,7 +73,7 @@ func TestSlowLayer(t *testing.T) {
 func TestAPIWaits(t *testing.T) {
 	o, let := slowBroker(t)
 	server := serve(t, o)
-	time.AfterFunc(2*o.Patience, let)
+	time.AfterFunc(o.Patience*5/4, let)
 	if body := get(t, server.URL+"/api/v1/lookup"+strings.TrimPrefix(keyPath("order_paid", orderNo), "/key")).body; strings.Contains(body, "not read yet") || !strings.Contains(body, `"name": "order.paid"`) {
 		t.Error(body)
 	}
