@@ -332,6 +332,5 @@ func TestKeyPictures(t *testing.T) {
 	b.pictures(t, dir, "offers", server.URL+"/search?q=18:07+WARN+idempotent:order_paid:"+orderNo+"+is+set&", looks())
 	b.pictures(t, dir, "last-offer", server.URL+"/search?q=customer+"+orderNo+"+complains&", looks()[:1])
 	slow, _ := slowBroker(t)
-	b.scripts(t, false)
 	b.pictures(t, dir, "pending", serve(t, slow).URL+keyPath("order_paid", orderNo)+"&", looks()[:2])
 }

@@ -8,16 +8,16 @@ import (
 
 // keyWords are the texts of the page of a key beside those that all pages share.
 type keyWords struct {
-	Strip, QueuesName, LockName, MarkerName, RecordName     flow.Text
-	NoQueue, NoLock, NoMarker                               flow.Text
-	Pending, PendingLead, WaitAll                           flow.Text
-	Path, PathLead                                          flow.Text
-	Near, NearLead, NearRedis, NearRows                     flow.Text
-	Idle                                                    flow.Text
-	Report, ReportLead, ReportFile, JSONFile                flow.Text
-	RefreshOn, Refreshing, Pause, Resume, Paused, Ended     flow.Text
-	RefreshStop, RefreshNeeds, Pasted, PastedLead, LookInst flow.Text
-	NoTraceThere                                            flow.Text
+	Strip, QueuesName, LockName, MarkerName, RecordName flow.Text
+	NoQueue, NoLock, NoMarker                           flow.Text
+	Pending, WaitAll                                    flow.Text
+	Path, PathLead                                      flow.Text
+	Near, NearLead, NearRedis, NearRows                 flow.Text
+	Idle                                                flow.Text
+	Report, ReportLead, ReportFile, JSONFile            flow.Text
+	RefreshOn, Refreshing, Pause, Resume, Paused, Ended flow.Text
+	RefreshStop, RefreshNeeds, Pasted, PastedLead       flow.Text
+	NoTraceThere                                        flow.Text
 }
 
 func newKeyWords() keyWords {
@@ -31,7 +31,6 @@ func newKeyWords() keyWords {
 		NoLock:       flow.T("none configured", "未配置"),
 		NoMarker:     flow.T("none configured", "未配置"),
 		Pending:      flow.T("Not every layer has answered yet, so this verdict may change.", "并非每一层都已应答，判定可能改变。"),
-		PendingLead:  flow.T("The complete answer follows by itself.", "完整结果会自动出现。"),
 		WaitAll:      flow.T("Wait for all layers", "等待所有层"),
 		Path:         flow.T("The way of the message", "消息经过的路径"),
 		PathLead:     flow.T("what each gate is for, and how far it came", "每道关卡的作用，以及消息走到了哪里"),
@@ -54,7 +53,6 @@ func newKeyWords() keyWords {
 		RefreshNeeds: flow.T("This needs JavaScript.", "需要启用 JavaScript。"),
 		Pasted:       flow.T("This id may have been pasted with something around it:", "该 ID 可能带有多余的首尾内容："),
 		PastedLead:   flow.T("Answered as it was typed. Without it:", "以上按原样查询。去掉后："),
-		LookInst:     flow.T("Look for it", "查询它"),
 		NoTraceThere: flow.T("no trace of it either", "同样没有任何痕迹"),
 	}
 }

@@ -18,7 +18,13 @@ import (
 
 // TestWordsInBothLanguages: no text of the table is missing in one of them.
 func TestWordsInBothLanguages(t *testing.T) {
-	table := reflect.ValueOf(newWords())
+	for _, table := range []any{newWords(), newKeyWords(), newSearchWords()} {
+		checkWords(t, reflect.ValueOf(table))
+	}
+}
+
+func checkWords(t *testing.T, table reflect.Value) {
+	t.Helper()
 	for i := range table.NumField() {
 		name, text := table.Type().Field(i).Name, table.Field(i).Interface().(flow.Text)
 		if text.EN == "" || text.ZH == "" {
