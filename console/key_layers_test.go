@@ -275,6 +275,11 @@ func TestRefreshByItself(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, func() bool {
 		return value[string](t, b, `document.querySelector(".refresh").textContent.replace(/\s+/g, " ")`) == "Paused Go on Turn off"
 	}, "it does not pause: %s", value[string](t, b, `document.querySelector(".refresh").textContent`))
+	// Ten minutes later, as far as the page can tell, it goes on no longer.
+	b.do(t, chromedp.Evaluate[chromedp.Void](`(() => { const late = Date.now() + 700000; document.querySelector(".refresh button").click(); Date.now = () => late; })()`))
+	testkit.Eventually(t, 30*time.Second, func() bool {
+		return value[bool](t, b, `document.querySelector(".refresh").textContent.startsWith("Stopped after 10 min")`)
+	}, "it goes on for ever")
 	b.quiet(t, "refresh")
 }
 

@@ -13,7 +13,7 @@ type keyWords struct {
 	Pending, WaitAll                                    flow.Text
 	Path, PathLead                                      flow.Text
 	Near, NearLead, NearRedis, NearRows                 flow.Text
-	Idle                                                flow.Text
+	Idle, Now                                           flow.Text
 	Report, ReportLead, ReportFile, JSONFile            flow.Text
 	RefreshOn, Refreshing, Pause, Resume, Paused, Ended flow.Text
 	RefreshStop, RefreshNeeds, Pasted, PastedLead       flow.Text
@@ -38,6 +38,7 @@ func newKeyWords() keyWords {
 		NearLead:     flow.T("Other keys that could be meant. None of them stands for this one.", "可能想找的其他键；它们都不能代替这个键。"),
 		NearRedis:    flow.T("a Redis key that reads alike", "写法相近的 Redis 键"),
 		NearRows:     flow.T("MySQL takes this row for the key", "MySQL 认为该行就是这个键"),
+		Now:          flow.T("now; what follows is still to come", "现在；以下尚未发生"),
 		Idle:         flow.T("%v without an event", "%v没有事件"),
 		Report:       flow.T("Incident report (Markdown)", "故障报告（Markdown）"),
 		ReportLead:   flow.T("This answer for a ticket or a chat; what the stores hold stays text in it.", "用于工单或聊天；存储中的内容在其中保持为文本。"),

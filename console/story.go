@@ -32,7 +32,8 @@ type entryView struct {
 	// Since is how long after the entry before it; empty for the first one and
 	// for what happened at the same time.
 	Since flow.Text
-	// Idle is the same where nothing happened for so long that a line says so.
+	// Idle stands in a line of its own before the entry: that nothing happened for
+	// long, or that what follows is still to come.
 	Idle flow.Text
 	// Lane is the layer in whose lane it stands, from 1.
 	Lane int
@@ -51,11 +52,16 @@ type sourceView struct {
 func (c clock) newStoryView(a answer.Answer) storyView {
 	var view storyView
 	var before time.Time
+	told := false // that what follows has not happened yet
 	for _, e := range a.Story() {
 		entry := entryView{Entry: e, When: c.moment(e.At), How: e.How(), Lane: 1 + slices.Index(lanes, e.Layer)}
+		if e.Future && !told {
+			told, before = true, a.At
+			entry.Idle = newKeyWords().Now
+		}
 		switch gap := e.At.Sub(before); {
 		case before.IsZero() || gap <= 0:
-		case gap >= idleTime:
+		case gap >= idleTime && !e.Future:
 			entry.Idle = flow.T(newKeyWords().Idle.EN, newKeyWords().Idle.ZH, flow.Span(gap))
 		default:
 			entry.Since = flow.T("+ %v", "+ %v", flow.Span(gap))
