@@ -77,7 +77,7 @@ func guarded(t *testing.T, change func(*access.Options, *Options)) (http.Handler
 		t.Fatal(err)
 	}
 	t.Cleanup(o.Guard.Close)
-	h, err := New(o)
+	h, err := router(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +111,9 @@ var decisions = map[string]string{
 	"GET /api/v1/search":      "viewer",
 	"GET /api/v1/lookup":      "viewer",
 	"GET /findings":           "viewer",
+	"GET /findings.csv":       "viewer",
+	"GET /findings.json":      "viewer",
+	"GET /key.md":             "viewer",
 	"GET /api/v1/findings":    "viewer",
 	"GET /trace":              "viewer",
 	"GET /api/v1/trace":       "viewer",
@@ -394,16 +397,17 @@ func TestPayloadsNeedTheirRole(t *testing.T) {
 	record.Result = new(secret)
 	store := canned{record: records(record), lock: redisKeys(none(), held(secret, 1e12)), queues: queues(0, 0, 0)}
 	h, _ := guarded(t, func(_ *access.Options, o *Options) { o.Desk = store.desk(t, shopFlows(t)) })
-	for _, path := range []string{"/key?type=order_paid&id=" + orderNo, "/api/v1/lookup?type=order_paid&id=" + orderNo, "/api/v1/search?q=" + orderNo, "/search?q=" + orderNo} {
+	for _, path := range []string{"/key?type=order_paid&id=" + orderNo, "/api/v1/lookup?type=order_paid&id=" + orderNo, "/key.md?type=order_paid&id=" + orderNo, "/api/v1/search?q=" + orderNo,
+		"/search?q=" + orderNo, "/api/v1/search?q=" + orderNo + "%20", "/key?wait=all&type=order_paid&id=" + orderNo + "%20", "/api/v1/lookup?download=1&type=order_paid&id=" + orderNo} {
 		if w := call(h, "bob", "GET", path, nil); w.Code >= 400 || strings.Contains(w.Body.String(), "S9S9") {
 			t.Errorf("%s shows it: %d\n%s", path, w.Code, w.Body)
 		}
 	}
 	page := call(h, "bob", "GET", "/key?type=order_paid&id="+orderNo, nil).Body.String()
-	if n := strings.Count(page, "hidden: needs the role payload"); n != 2 {
+	if n := strings.Count(page, "hidden: needs the role payload"); n != 4 { // two in the page, two in its report
 		t.Errorf("%d places say that something is hidden", n)
 	}
-	if page := call(h, "alice", "GET", "/key?type=order_paid&id="+orderNo, nil).Body.String(); strings.Count(page, "S9S9") != 2 {
+	if page := call(h, "alice", "GET", "/key?type=order_paid&id="+orderNo, nil).Body.String(); strings.Count(page, "S9S9") != 4 {
 		t.Errorf("with the role it is not shown:\n%s", page)
 	}
 	var j struct {

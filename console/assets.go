@@ -21,6 +21,8 @@ import (
 type asset struct {
 	served, contentType, etag string
 	body                      []byte
+	// small is the body in gzip; nil where that is not smaller.
+	small []byte
 }
 
 // assets are the static files by the names that templates use.
@@ -50,9 +52,13 @@ func loadAssets() (assets, error) {
 		sum := sha256.Sum256(body)
 		hash := hex.EncodeToString(sum[:6])
 		base := path.Base(name)
+		small, err := deflate(body)
+		if err != nil {
+			return err
+		}
 		all[base] = asset{
 			served: strings.TrimSuffix(base, ext) + "." + hash + ext, contentType: contentTypes[ext],
-			etag: `"` + hash + `"`, body: body,
+			etag: `"` + hash + `"`, body: body, small: small,
 		}
 		return nil
 	})
@@ -84,6 +90,12 @@ func (c *console) favicon(g *gin.Context) { c.assets["mark.svg"].serve(g) }
 
 func (a asset) serve(g *gin.Context) {
 	g.Header("Content-Type", a.contentType)
-	g.Header("ETag", a.etag)
-	http.ServeContent(g.Writer, g.Request, a.served, time.Time{}, bytes.NewReader(a.body))
+	g.Header("Vary", "Accept-Encoding")
+	body, etag := a.body, a.etag
+	if a.small != nil && takesGzip(g.Request) {
+		g.Header("Content-Encoding", "gzip")
+		body, etag = a.small, strings.TrimSuffix(a.etag, `"`)+`-gzip"`
+	}
+	g.Header("ETag", etag)
+	http.ServeContent(g.Writer, g.Request, a.served, time.Time{}, bytes.NewReader(body))
 }

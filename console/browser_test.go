@@ -170,7 +170,7 @@ func (b *browser) picture(t *testing.T, dir, name string) {
 // looks are all the ways in which a page can look.
 func looks() (all []look) {
 	for _, lang := range []string{"en", "zh"} {
-		for _, width := range []int64{1440, 390} {
+		for _, width := range []int64{1440, 768, 390} {
 			for _, scheme := range []string{"light", "dark"} {
 				all = append(all, look{lang, width, scheme})
 			}
@@ -305,7 +305,9 @@ func TestScripts(t *testing.T) {
 		if got := value[string](t, b, clocks); !strings.HasSuffix(got, ","+want[1]) || strings.HasPrefix(got, want[0]) {
 			t.Errorf("%s: at first %q", lang, got)
 		}
-		testkit.Eventually(t, 10*time.Second, func() bool { return value[string](t, b, clocks) == want[0]+","+want[1] }, "the lock's time does not run out: %s", lang)
+		testkit.Eventually(t, 10*time.Second, func() bool {
+			return value[string](t, b, clocks) == strings.Join([]string{want[0], want[1], want[0], want[1]}, ",")
+		}, "the lock's time does not run out: %s", lang)
 		if left := value[float64](t, b, `document.querySelector("progress").value`); left != 0 {
 			t.Errorf("%s: the bar stands at %v", lang, left)
 		}
@@ -313,7 +315,7 @@ func TestScripts(t *testing.T) {
 	b.focus(t)
 	copies := value[int](t, b, `document.querySelectorAll("button.copy").length`)
 	commands := value[int](t, b, `document.querySelectorAll("pre").length`)
-	if copies != commands || copies != 4 {
+	if copies != commands || copies != 5 {
 		t.Errorf("%d buttons for %d commands", copies, commands)
 	}
 	// A click goes to where the button stood a moment ago, and a busy machine may still lay the page out.

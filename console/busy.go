@@ -44,6 +44,15 @@ func (o orderly) Answer(ctx context.Context, p flow.Place) (answer.Answer, error
 	return o.Desk.Answer(ctx, p)
 }
 
+// AnswerWithin is the desk's, or errBusy.
+func (o orderly) AnswerWithin(ctx context.Context, p flow.Place, patience time.Duration) (answer.Answer, error) {
+	if err := o.enter(ctx, 1); err != nil {
+		return answer.Answer{}, err
+	}
+	defer o.room.Release(1)
+	return o.Desk.AnswerWithin(ctx, p, patience)
+}
+
 // Search is the desk's, or errBusy.
 func (o orderly) Search(ctx context.Context, query string) (answer.Result, error) {
 	if err := o.enter(ctx, searchWeight); err != nil {

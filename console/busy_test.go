@@ -29,7 +29,7 @@ type hanging struct {
 	let          chan struct{}
 }
 
-func (h *hanging) Answer(ctx context.Context, p flow.Place) (answer.Answer, error) {
+func (h *hanging) AnswerWithin(ctx context.Context, p flow.Place, _ time.Duration) (answer.Answer, error) {
 	n := h.inside.Add(1)
 	defer h.inside.Add(-1)
 	for most := h.most.Load(); n > most && !h.most.CompareAndSwap(most, n); most = h.most.Load() {
@@ -89,7 +89,7 @@ func TestWhoWaitsTooLongIsToldSo(t *testing.T) {
 // busyDesk has no room left.
 type busyDesk struct{ Desk }
 
-func (busyDesk) Answer(context.Context, flow.Place) (answer.Answer, error) {
+func (busyDesk) AnswerWithin(context.Context, flow.Place, time.Duration) (answer.Answer, error) {
 	return answer.Answer{}, errBusy
 }
 

@@ -25,6 +25,8 @@ type canned struct {
 	record func(flow.Key) ledger.Found
 	lock   func(key string) lockstore.Entry
 	queues func(flow.Queue) broker.Evidence
+	// similar are Redis keys that read like the asked one.
+	similar []string
 }
 
 func (c canned) Find(_ context.Context, k flow.Key) ledger.Found { return c.record(k) }
@@ -33,7 +35,7 @@ func (c canned) Look(_ context.Context, key string) lockstore.Entry {
 	e.Key = key
 	return e
 }
-func (c canned) LookSimilar(context.Context, []string) []string           { return nil }
+func (c canned) LookSimilar(context.Context, []string) []string           { return c.similar }
 func (c canned) Evidence(_ context.Context, q flow.Queue) broker.Evidence { return c.queues(q) }
 
 // desk answers from canned evidence.
@@ -168,6 +170,9 @@ func serve(t testing.TB, o Options) *httptest.Server {
 	t.Helper()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.Patience == 0 {
+		o.Patience = time.Minute // a busy machine must not turn a test of something else into one of patience
 	}
 	h, err := New(o)
 	if err != nil {

@@ -17,8 +17,9 @@ type clock struct {
 
 // moment is one time for people and for machines.
 type moment struct {
-	// Clock is the time in the display zone with its offset; Machine is RFC 3339.
-	Clock, Machine string
+	// Clock is the time in the display zone with its offset; Machine is RFC 3339;
+	// Hour is the time of the day alone.
+	Clock, Machine, Hour string
 }
 
 func (c clock) moment(t time.Time) moment {
@@ -27,7 +28,7 @@ func (c clock) moment(t time.Time) moment {
 	if t.Nanosecond()/int(time.Millisecond) != 0 {
 		layout = "2006-01-02 15:04:05.000 -07:00"
 	}
-	return moment{Clock: t.Format(layout), Machine: t.Format(time.RFC3339Nano)}
+	return moment{Clock: t.Format(layout), Machine: t.Format(time.RFC3339Nano), Hour: t.Format("15:04:05")}
 }
 
 // ago words how long before now t was. A time that is still to come is worded

@@ -22,6 +22,8 @@ type Desk interface {
 	Places(k flow.Key, flowName string) ([]flow.Place, error)
 	// Answer looks one key up in one flow.
 	Answer(ctx context.Context, p flow.Place) (answer.Answer, error)
+	// AnswerWithin is Answer without the sources that are slower than patience.
+	AnswerWithin(ctx context.Context, p flow.Place, patience time.Duration) (answer.Answer, error)
 	// Search looks up everything that a text could mean.
 	Search(ctx context.Context, query string) (answer.Result, error)
 }
@@ -66,6 +68,9 @@ type Options struct {
 	Metrics http.Handler
 	// Ready lists what is not ready; nil means always ready.
 	Ready func(context.Context) []Problem
+	// Patience is how long the page of a key waits for the stores before it shows
+	// what is there; the rest follows. Zero means 300 ms.
+	Patience time.Duration
 	// Language is auto, en or zh; empty means auto: what the browser asks for.
 	Language string
 	// Zone in which times are shown; nil means UTC.
@@ -90,6 +95,15 @@ type console struct {
 
 // New parses the templates and returns the handler of all pages.
 func New(o Options) (http.Handler, error) {
+	pages, err := router(o)
+	if err != nil {
+		return nil, err
+	}
+	return compressed(pages)
+}
+
+// router answers every address, uncompressed.
+func router(o Options) (*gin.Engine, error) {
 	c := &console{Options: o}
 	if o.Desk == nil || len(o.Flows) == 0 {
 		return nil, errors.New("console: a desk and at least one flow are mandatory")
@@ -102,6 +116,9 @@ func New(o Options) (http.Handler, error) {
 		c.language = language
 	}
 	c.Desk = newOrderly(c.Desk)
+	if c.Patience == 0 {
+		c.Patience = patience
+	}
 	if c.Zone == nil {
 		c.Zone = time.UTC
 	}
@@ -123,7 +140,7 @@ func New(o Options) (http.Handler, error) {
 	return c.routes()
 }
 
-func (c *console) routes() (http.Handler, error) {
+func (c *console) routes() (*gin.Engine, error) {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
 	// Redirects of the router would be absolute and lose a path prefix.
@@ -140,6 +157,7 @@ func (c *console) routes() (http.Handler, error) {
 	get("/", c.visit(c.home))
 	get("/search", c.visit(c.search))
 	get("/key", c.visit(c.key))
+	get("/key.md", c.visit(c.keyMarkdown))
 	get("/api/v1/search", c.visit(c.searchJSON))
 	get("/api/v1/lookup", c.visit(c.lookupJSON))
 	get("/findings", c.visit(c.findings))
@@ -151,6 +169,8 @@ func (c *console) routes() (http.Handler, error) {
 	get("/cleanup", c.visit(c.cleanup))
 	get("/api/v1/cleanup", c.visit(c.cleanupJSON))
 	engine.POST("/cleanup/stop", c.visit(c.stopCleanup))
+	get("/findings.csv", c.visit(c.findingsCSV))
+	get("/findings.json", c.visit(c.findingsFile))
 	get("/trace", c.visit(c.trace))
 	get("/api/v1/trace", c.visit(c.traceJSON))
 	engine.POST("/trace", c.visit(c.changeTrace))

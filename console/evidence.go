@@ -1,6 +1,7 @@
 package console
 
 import (
+	"strconv"
 	"time"
 
 	"idemscope/internal/answer"
@@ -8,6 +9,7 @@ import (
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
+	"idemscope/internal/verdict"
 )
 
 // brokerView is the column of the broker.
@@ -104,6 +106,8 @@ type recordView struct {
 // rowView is one record.
 type rowView struct {
 	ledger.Row
+	// Anchor is what facts lead to.
+	Anchor    string
 	PhaseWord flow.Text
 	// StatusText is the stored word where it says more than the phase.
 	StatusText string
@@ -130,8 +134,8 @@ func (c clock) newRecordView(f ledger.Found, of flow.Flow) recordView {
 		at := c.moment(now)
 		view.DBClock = &at
 	}
-	for _, r := range f.Rows {
-		row := rowView{Row: r, PhaseWord: r.Phase.Word(), Stored: newKeyView(flow.Key{BizType: r.BizType, BizID: r.BizID}), Lines: c.rowLines(r, of, now)}
+	for i, r := range f.Rows {
+		row := rowView{Row: r, Anchor: string(verdict.PieceRow) + strconv.Itoa(i+1), PhaseWord: r.Phase.Word(), Stored: newKeyView(flow.Key{BizType: r.BizType, BizID: r.BizID}), Lines: c.rowLines(r, of, now)}
 		if r.Status != string(r.Phase) {
 			row.StatusText = flow.Visible(r.Status)
 		}

@@ -1,11 +1,8 @@
 package console
 
 import (
-	"errors"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -32,7 +29,21 @@ type findingsPage struct {
 	Flows      []option
 	Verdicts   []option
 	BizType    *ident
-	// Problems are known to be wrong, the others could not be decided.
+	Layers     []option
+	Severities []option
+	Ages       []option
+	// OnlyType is the biz_type that the form passes on; nil without one that it can.
+	OnlyType *string
+	// Sort is the order that the form passes on; empty for the usual one.
+	Sort  string
+	Sorts []sortLink
+	// Grouped is the address of the list by flow and verdict.
+	Grouped string
+	// Act takes a selection of findings; nil when nobody may act.
+	Act *selection
+	// Groups is the list by flow and verdict; where it is empty, Problems are known
+	// to be wrong, and the others could not be decided.
+	Groups        []findingGroup
 	Problems      findingList
 	Undecided     findingList
 	Pending       int
@@ -41,6 +52,8 @@ type findingsPage struct {
 	// First is that of the first page, on later ones.
 	Next, First string
 	JSON, Again string
+	// CSVFile and JSONFile are all findings that pass the filter, as files.
+	CSVFile, JSONFile string
 }
 
 // severityCount is how many findings matter how much.
@@ -61,6 +74,8 @@ type option struct {
 type findingList struct {
 	Says findingWords
 	Rows []findingView
+	// Pick: findings can be selected.
+	Pick bool
 }
 
 // findingView is one row of the list.
@@ -69,61 +84,12 @@ type findingView struct {
 	Key     keyView
 	Flow    string
 	URL     string
+	// Place is the key with its flow in one word, for forms.
+	Place string
 	// Age is empty where it is not known.
 	Age           flow.Text
 	Since, Judged flow.Text
 	SinceAt       moment
-}
-
-// askedFindings is one request for findings, as the address words it.
-type askedFindings struct {
-	all    answer.Findings
-	filter answer.Filter
-	// list is what passes the filter, page the part that is shown.
-	list, page []answer.Finding
-	after      string
-	next       string
-}
-
-func (c *console) askFindings(v visit) (askedFindings, error) {
-	if c.Findings == nil {
-		return askedFindings{}, findingsOff()
-	}
-	texts := map[string]string{}
-	var asked askedFindings
-	for _, name := range []string{"flow", "verdict", "biz_type", "after", "limit"} {
-		text, given, err := v.text(name)
-		if err != nil {
-			return askedFindings{}, err
-		}
-		texts[name] = text
-		if given && name == "biz_type" {
-			asked.filter.BizType = &text
-		}
-	}
-	asked.filter.Flow, asked.filter.Verdict, asked.after = texts["flow"], verdict.Code(texts["verdict"]), texts["after"]
-	if asked.filter.Flow != "" && !slices.ContainsFunc(c.Flows, func(f flow.Flow) bool { return f.Name == asked.filter.Flow }) {
-		return askedFindings{}, noSuchFlow(v, c.Flows, asked.filter.Flow)
-	}
-	if asked.filter.Verdict != "" && !slices.Contains(verdict.Codes(), asked.filter.Verdict) {
-		return askedFindings{}, noSuchVerdict(v, texts["verdict"])
-	}
-	limit := defaultFindings
-	if texts["limit"] != "" {
-		n, err := strconv.Atoi(texts["limit"])
-		if err != nil || n < 1 || n > maxFindings {
-			return askedFindings{}, badLimit()
-		}
-		limit = n
-	}
-	asked.all = c.Findings()
-	asked.list = asked.filter.Select(asked.all.List)
-	var err error
-	asked.page, asked.next, err = answer.Page(asked.list, asked.after, limit)
-	if errors.Is(err, answer.ErrMark) {
-		return askedFindings{}, badMark()
-	}
-	return asked, err
 }
 
 func (c *console) findingsJSON(g *gin.Context, v visit) error {
@@ -142,26 +108,38 @@ func (c *console) findings(g *gin.Context, v visit) error {
 		return err
 	}
 	words := newFindingWords()
+	values := findingValues(v)
 	view := findingsPage{
 		page: c.newPage(v, words.Title.In(v.lang)), Says: words, At: clock{c.Zone}.moment(asked.all.At),
 		Counts: countSeverities(asked.list), Narrowed: asked.filter != answer.Filter{}, Everything: v.link("findings", nil),
 		Flows: flowOptions(c.Flows, asked.filter.Flow), Verdicts: verdictOptions(asked.all.List, asked.filter.Verdict),
-		Problems: findingList{Says: words}, Undecided: findingList{Says: words},
+		Layers: layerOptions(asked.filter.Layer), Severities: severityOptions(asked.filter.Severity), Ages: ageOptions(v.values.Get("older")),
+		Sort: v.values.Get("sort"), Sorts: sortLinks(v, asked), Grouped: v.link("findings", grouped(values)), Act: c.actOn(v),
+		Problems: findingList{Says: words, Pick: c.Actions}, Undecided: findingList{Says: words, Pick: c.Actions},
 		Pending: asked.all.Pending, CoverageTexts: asked.all.Coverage,
-		JSON: v.link("api/v1/findings", findingValues(v, asked.after)), Again: v.again(),
+		JSON: v.link("api/v1/findings", with(values, "after", asked.after)), Again: v.again(),
+		CSVFile: v.link("findings.csv", values), JSONFile: v.link("findings.json", values),
 	}
 	if asked.filter.BizType != nil {
 		view.BizType = new(newIdent(*asked.filter.BizType))
+		if typed(*asked.filter.BizType) == *asked.filter.BizType {
+			view.OnlyType = asked.filter.BizType
+		}
+	}
+	if !asked.flat {
+		view.Groups = c.newGroups(v, asked, words)
+		return c.render(g, http.StatusOK, v.lang, "findings", view)
 	}
 	if asked.next != "" {
-		view.Next = v.link("findings", findingValues(v, asked.next))
+		view.Next = v.link("findings", with(values, "after", asked.next))
 	}
 	if asked.after != "" {
-		view.First = v.link("findings", findingValues(v, ""))
+		view.First = v.link("findings", values)
 	}
 	for _, f := range asked.page {
 		row := c.newFindingView(v, f, asked.all)
-		if f.Severity == verdict.Unsure {
+		// Another order than that of severity goes through both.
+		if f.Severity == verdict.Unsure && asked.order == answer.ByWorst {
 			view.Undecided.Rows = append(view.Undecided.Rows, row)
 		} else {
 			view.Problems.Rows = append(view.Problems.Rows, row)
@@ -173,7 +151,7 @@ func (c *console) findings(g *gin.Context, v visit) error {
 func (c *console) newFindingView(v visit, f answer.Finding, all answer.Findings) findingView {
 	row := findingView{
 		Verdict: newVerdictView(verdict.Verdict{Code: f.Code, Severity: f.Severity, Layer: f.Layer, Sentence: f.Sentence}),
-		Key:     newKeyView(f.Key), Flow: f.Flow, URL: c.placeURL(v, f.Place),
+		Key:     newKeyView(f.Key), Flow: f.Flow, URL: c.placeURL(v, f.Place), Place: f.Place.Encode(),
 		Since: ago(f.Since, all.At), Judged: ago(f.JudgedAt, all.At), SinceAt: clock{c.Zone}.moment(f.Since),
 	}
 	if age, ok := f.Age(all.At); ok {
@@ -189,20 +167,6 @@ func (c *console) placeURL(v visit, p flow.Place) string {
 		name = ""
 	}
 	return v.link("key", keyValues(p.Key, name))
-}
-
-// findingValues repeats the filter as it was asked, for the page after the mark.
-func findingValues(v visit, after string) url.Values {
-	values := url.Values{}
-	for _, name := range []string{"flow", "verdict", "biz_type", "limit"} {
-		if given, ok := v.values[name]; ok {
-			values[name] = given
-		}
-	}
-	if after != "" {
-		values.Set("after", after)
-	}
-	return values
 }
 
 func countSeverities(list []answer.Finding) (counts []severityCount) {
@@ -231,6 +195,36 @@ func verdictOptions(list []answer.Finding, selected verdict.Code) (options []opt
 		if code == selected || slices.ContainsFunc(list, func(f answer.Finding) bool { return f.Code == code }) {
 			options = append(options, option{Value: string(code), Word: codeWord(code), Selected: code == selected})
 		}
+	}
+	return options
+}
+
+func layerOptions(selected flow.Layer) (options []option) {
+	for _, l := range findingLayers {
+		options = append(options, option{Value: string(l), Word: layerWord(l), Selected: l == selected})
+	}
+	return options
+}
+
+func severityOptions(selected verdict.Severity) (options []option) {
+	for _, s := range findingSeverities {
+		options = append(options, option{Value: string(s), Word: severityWord(s), Selected: s == selected})
+	}
+	return options
+}
+
+// ageOptions offers some ages, and the one that was asked for.
+func ageOptions(selected string) (options []option) {
+	ages := findingAges
+	if selected != "" && !slices.Contains(ages, selected) {
+		ages = append([]string{selected}, ages...)
+	}
+	for _, text := range ages {
+		age, err := parseOlder(text)
+		if err != nil {
+			continue
+		}
+		options = append(options, option{Value: text, Word: flow.T("older than %v", "超过 %v", flow.Span(age)), Selected: text == selected})
 	}
 	return options
 }

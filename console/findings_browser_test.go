@@ -26,7 +26,9 @@ func TestFindingWords(t *testing.T) {
 func TestFindingsPictures(t *testing.T) {
 	dir, b := pictures(t), openBrowser(t)
 	ids := []string{"", "20260101 ", "<script>alert(1)</script>", "\u202egnp.exe", "订单😀", strings.Repeat("x", 600), strings.Repeat("\xf0\x9f\x98\x80", 150)}
-	full := serve(t, findingsShop(t, shopFindings(t, ids...)))
+	o := findingsShop(t, shopFindings(t, ids...))
+	o.Actions = true
+	full := serve(t, o)
 	b.pictures(t, dir, "findings", full.URL+"/findings?", looks())
 	b.pictures(t, dir, "findings-filter", full.URL+"/findings?flow=payments&verdict=stuck&biz_type=order_paid&", looks()[:3])
 	b.pictures(t, dir, "findings-pages", full.URL+"/findings?limit=3&after=0.0.0&", looks()[:1])
@@ -42,7 +44,7 @@ func TestFindingsFilterWithoutScripts(t *testing.T) {
 	b.do(t, chromedp.Navigate(server.URL+"/?lang=zh"), chromedp.Click(chromedp.CSS(".place-link")), chromedp.WaitVisible(chromedp.CSS(".findings")))
 	b.do(t, chromedp.SetValue(chromedp.CSS("#verdicts"), "ran_twice"), chromedp.Click(chromedp.CSS(".filter button")), chromedp.WaitVisible(chromedp.CSS(".filter a")))
 	where, err := chromedp.Run(b.ctx, chromedp.Location())
-	if err != nil || where != server.URL+"/findings?flow=&verdict=ran_twice&lang=zh" {
+	if err != nil || where != server.URL+"/findings?flow=&verdict=ran_twice&severity=&layer=&older=&lang=zh" {
 		t.Errorf("%v, arrived at %s", err, where)
 	}
 	b.do(t, chromedp.Click(chromedp.CSS(".finding-key a")), chromedp.WaitVisible(chromedp.CSS("#verdict")))

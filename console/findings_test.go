@@ -103,6 +103,9 @@ func TestFindingsRoutes(t *testing.T) {
 		{server, "GET", "?verdict=stuck", 200}, {server, "GET", "?verdict=never_seen", 200}, {server, "GET", "?verdict=stukc", 404},
 		{server, "GET", "?biz_type=", 200}, {server, "GET", "?biz_type=%FF", 200}, {server, "GET", "?biz_type=%zz", 400},
 		{server, "GET", "?limit=1", 200}, {server, "GET", "?limit=1000", 200}, {server, "GET", "?limit=1001", 400}, {server, "GET", "?limit=0", 400}, {server, "GET", "?limit=x", 400},
+		{server, "GET", "?layer=redis", 200}, {server, "GET", "?layer=kafka", 404}, {server, "GET", "?severity=critical", 200}, {server, "GET", "?severity=ok", 404},
+		{server, "GET", "?older=5m", 200}, {server, "GET", "?older=7d", 200}, {server, "GET", "?older=-5m", 400}, {server, "GET", "?older=0d", 400}, {server, "GET", "?older=soon", 400},
+		{server, "GET", "?sort=age", 200}, {server, "GET", "?sort=name", 404}, {server, "GET", "?sort=age&after=0.0.0", 200},
 		{server, "GET", "?after=0.0.0", 200}, {server, "GET", "?after=x", 400}, {server, "GET", "?after=0.0.00", 400}, {server, "GET", "?after=0.1e3.0", 400},
 		{off, "GET", "", 404},
 	} {
@@ -142,7 +145,7 @@ func TestFindingsSay(t *testing.T) {
 	server := serve(t, findingsShop(t, found))
 	for _, lang := range []string{"en", "zh"} {
 		list := findingsJSON(t, server.URL+"/api/v1/findings?lang="+lang)
-		doc := get(t, server.URL+"/findings?lang="+lang).document(t)
+		doc := get(t, server.URL+"/findings?sort=worst&lang="+lang).document(t)
 		rows := doc.all("tr", "")
 		rows = slices.DeleteFunc(rows, func(r document) bool { return len(r.all("td", "")) == 0 })
 		if len(rows) != len(found.List) || len(list.Findings) != len(found.List) || list.Total != len(found.List) || list.Pending != 3 || list.Next != "" {
@@ -197,6 +200,11 @@ func TestFindingsFilters(t *testing.T) {
 		"verdict=completed":       func(answer.Finding) bool { return false },
 		"biz_type=%FFtype":        func(f answer.Finding) bool { return f.Key.BizType == "\xfftype" },
 		"biz_type=":               func(answer.Finding) bool { return false },
+		"layer=redis":             func(f answer.Finding) bool { return f.Layer == "redis" },
+		"severity=warning":        func(f answer.Finding) bool { return f.Severity == "warning" },
+		"older=1h":                func(f answer.Finding) bool { return f.AgeKnown && found.At.Sub(f.Began) >= time.Hour },
+		"older=30d":               func(answer.Finding) bool { return false },
+		"flow=points&layer=mysql": func(f answer.Finding) bool { return f.Flow == "points" && f.Layer == "mysql" },
 		"flow=&verdict=ran_twice": func(f answer.Finding) bool { return f.Code == "ran_twice" },
 	} {
 		want := slices.DeleteFunc(slices.Clone(found.List), func(f answer.Finding) bool { return !passes(f) })
@@ -333,10 +341,10 @@ func TestFindingsSpeakOneLanguage(t *testing.T) {
 	for _, found := range []answer.Findings{shopFindings(t, "1"), {At: readAt}} {
 		o := findingsShop(t, found)
 		server := serve(t, o)
-		for _, query := range []string{"", "?biz_type=order_paid&limit=1", "?flow=nobody", "?verdict=nobody", "?limit=x", "?after=x"} {
+		for _, query := range []string{"", "?biz_type=order_paid&limit=1", "?sort=age&older=90s", "?sort=x", "?layer=x", "?severity=x", "?older=x", "?flow=nobody", "?verdict=nobody", "?limit=x", "?after=x"} {
 			for _, text := range chrome(get(t, server.URL+"/findings"+query, "Accept-Language", "zh-CN").document(t), "zh-CN") {
 				for _, word := range latin.FindAllString(text, -1) {
-					if !slices.Contains(append([]string{"limit", "after", "hash"}, names...), word) {
+					if !slices.Contains(append([]string{"limit", "after", "hash", "older", "sort", "layer", "severity", "CSV"}, names...), word) {
 						t.Errorf("%s: %q in the Chinese page: %q", query, word, text)
 					}
 				}

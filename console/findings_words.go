@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"idemscope/internal/answer"
 	"idemscope/internal/flow"
 	"idemscope/internal/verdict"
 )
@@ -11,7 +12,11 @@ import (
 // findingWords are the texts of the list of findings.
 type findingWords struct {
 	Title, Lead, AsOf, Verdict, Key, Wrong, Age, Found, Judged      flow.Text
-	AnyFlow, AnyVerdict, Apply, Everything, Only                    flow.Text
+	AnyFlow, AnyVerdict, AnyLayer, AnySeverity, AnyAge              flow.Text
+	Layer, Severity, Older, Sort, Groups                            flow.Text
+	CSVFile, JSONFile, Oldest, AllOfGroup                           flow.Text
+	Select, Preview                                                 flow.Text
+	Apply, Everything, Only                                         flow.Text
 	Nothing, NothingNarrowed, Undecided, UndecidedLead              flow.Text
 	Pending, Coverage, Next, First, JSON, Again, AgeUnknown, Filter flow.Text
 }
@@ -29,6 +34,20 @@ func newFindingWords() findingWords {
 		Judged:          flow.T("judged %v", "判定于 %v"),
 		AnyFlow:         flow.T("all flows", "所有流程"),
 		AnyVerdict:      flow.T("all verdicts", "所有判定"),
+		AnyLayer:        flow.T("all layers", "所有层"),
+		AnySeverity:     flow.T("all severities", "所有级别"),
+		AnyAge:          flow.T("any age", "不限时长"),
+		Layer:           flow.T("Layer", "层"),
+		Severity:        flow.T("Severity", "级别"),
+		Older:           flow.T("Known age", "已知时长"),
+		Sort:            flow.T("As a list, first", "列表，先列出"),
+		Groups:          flow.T("By flow and verdict", "按流程与判定分组"),
+		CSVFile:         flow.T("All of these as CSV", "全部导出为表格（CSV）"),
+		JSONFile:        flow.T("All of these as JSON", "全部导出为 JSON"),
+		Oldest:          flow.T("oldest %v", "最久 %v"),
+		AllOfGroup:      flow.T("All %d of them", "全部 %d 个"),
+		Select:          flow.T("Select", "选择"),
+		Preview:         flow.T("Preview actions on the selected keys", "预览对所选键的操作"),
 		Apply:           flow.T("Show", "显示"),
 		Everything:      flow.T("Show all", "显示全部"),
 		Only:            flow.T("Only the biz_type", "仅业务类型"),
@@ -77,6 +96,46 @@ func noSuchVerdict(v visit, code string) *fault {
 		f.Choices = append(f.Choices, choice{Label: string(known), URL: v.link("findings", url.Values{"verdict": {string(known)}})})
 	}
 	return f
+}
+
+// keysWord counts keys.
+func keysWord(n int) flow.Text {
+	if n == 1 {
+		return flow.T("1 key", "1 个键")
+	}
+	return flow.T("%d keys", "%d 个键", n)
+}
+
+// orderWord names what stands first in an order.
+func orderWord(o answer.Order) flow.Text {
+	switch o {
+	case answer.ByAge:
+		return flow.T("the oldest", "最久的")
+	case answer.ByFound:
+		return flow.T("the latest found", "最近发现的")
+	}
+	return flow.T("the worst", "最严重的")
+}
+
+// noSuchChoice words a parameter whose value is none of a few.
+func noSuchChoice[T ~string](v visit, parameter, value string, known []T) *fault {
+	f := &fault{
+		Status: http.StatusNotFound, Code: "unknown_" + parameter,
+		Title:  flow.T("The parameter %s cannot be %s.", "参数 %s 不能是 %s。", parameter, shown(value)),
+		Remedy: flow.T("Check the spelling. Known values:", "请核对写法。可用的值："),
+	}
+	for _, k := range known {
+		f.Choices = append(f.Choices, choice{Label: string(k), URL: v.link("findings", url.Values{parameter: {string(k)}})})
+	}
+	return f
+}
+
+func badOlder() *fault {
+	return &fault{
+		Status: http.StatusBadRequest, Code: "bad_older",
+		Title:  flow.T("The parameter older is not a length of time.", "参数 older 不是时间长度。"),
+		Remedy: flow.T("Write it as 90s, 5m, 2h or 7d.", "请写成 90s、5m、2h 或 7d。"),
+	}
 }
 
 func badLimit() *fault {

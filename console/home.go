@@ -84,7 +84,7 @@ func examples(flows []flow.Flow) []example {
 	if field != "" {
 		all = append(all, example{nested(field, id), w.AcceptsJSON})
 	}
-	return all
+	return append(all, example{"18:07:31 WARN " + all[len(all)-1].Text, newSearchWords().AcceptsLine})
 }
 
 // nested spells a JSON message whose dotted field holds the id.

@@ -97,7 +97,7 @@ func checkTwin(t testing.TB, page document, a answer.JSON) {
 	}
 	states = append(states, string(a.Record.State))
 	var shown []string
-	for _, s := range page.all("span", "state") {
+	for _, s := range page.one(t, "div", "layers").all("span", "state") {
 		shown = append(shown, s.words())
 	}
 	if !slices.Equal(shown, states) {

@@ -18,7 +18,13 @@ import (
 
 // TestWordsInBothLanguages: no text of the table is missing in one of them.
 func TestWordsInBothLanguages(t *testing.T) {
-	table := reflect.ValueOf(newWords())
+	for _, table := range []any{newWords(), newKeyWords(), newSearchWords()} {
+		checkWords(t, reflect.ValueOf(table))
+	}
+}
+
+func checkWords(t *testing.T, table reflect.Value) {
+	t.Helper()
 	for i := range table.NumField() {
 		name, text := table.Type().Field(i).Name, table.Field(i).Interface().(flow.Text)
 		if text.EN == "" || text.ZH == "" {
@@ -40,7 +46,7 @@ var latin = regexp.MustCompile(`[A-Za-z]{2,}`)
 
 // names are spelled the same in both languages.
 var names = []string{
-	"Redis", "MySQL", "UTC", "TTL", "ID", "JSON", "NULL", "GET", "HEAD", "idemscope",
+	"Redis", "MySQL", "Markdown", "UTC", "TTL", "ID", "JSON", "NULL", "GET", "HEAD", "idemscope",
 	// Keys of the configuration, parameters of the address, and what the test asks for.
 	"flows", "queue", "json", "biz", "types", "type", "id", "flow", "XX", "nobody", "refund",
 }

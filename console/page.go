@@ -41,6 +41,10 @@ type page struct {
 	Focus bool
 	// Hero: the search box stands in the page itself, not in the bar.
 	Hero bool
+	// Fill is the address of the complete page, where this one is not; Refresh is
+	// after how many seconds the page is read anew, 0 for never.
+	Fill    string
+	Refresh int
 	// Alternatives are this page in every language.
 	Alternatives []languageLink
 	Version      string
@@ -126,16 +130,17 @@ func parsePages(files assets, zone *time.Location) (pages, error) {
 	clock, table := clock{zone}, newWords()
 	for _, lang := range flow.Languages {
 		set, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-			"t":       func(t flow.Text) string { return t.In(lang) },
-			"glued":   glued,
-			"fill":    func(t flow.Text, args ...any) flow.Text { return flow.T(t.EN, t.ZH, args...) },
-			"words":   func() words { return table },
-			"asset":   files.url,
-			"visible": flow.Visible,
-			"span":    flow.Span,
-			"moment":  clock.moment,
-			"layer":   layerWord,
-			"state":   flow.State.Word,
+			"t":           func(t flow.Text) string { return t.In(lang) },
+			"glued":       glued,
+			"fill":        func(t flow.Text, args ...any) flow.Text { return flow.T(t.EN, t.ZH, args...) },
+			"words":       func() words { return table },
+			"searchwords": newSearchWords,
+			"asset":       files.url,
+			"visible":     flow.Visible,
+			"span":        flow.Span,
+			"moment":      clock.moment,
+			"layer":       layerWord,
+			"state":       flow.State.Word,
 		}).ParseFS(web.Templates, "templates/*.html")
 		if err != nil {
 			return nil, err
@@ -148,8 +153,13 @@ func parsePages(files assets, zone *time.Location) (pages, error) {
 // beforeUnit is the blank between a figure and its unit.
 var beforeUnit = regexp.MustCompile(`(\d) (ms|s|min|h|d|毫秒|秒|分|小时|天)`)
 
+// betweenUnits is the blank between two units of one span.
+var betweenUnits = regexp.MustCompile(`(\d\x{a0}(?:min|h|d|分|小时|天)) (\d)`)
+
 // glued keeps figures and their units on one line.
-func glued(s string) string { return beforeUnit.ReplaceAllString(s, "$1\u00a0$2") }
+func glued(s string) string {
+	return betweenUnits.ReplaceAllString(beforeUnit.ReplaceAllString(s, "$1\u00a0$2"), "$1\u00a0$2")
+}
 
 // render writes the page only once all of it is there, so that a failure never
 // leaves half a page with a good status.

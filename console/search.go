@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/gin-gonic/gin"
@@ -20,6 +21,20 @@ type hitsPage struct {
 	Trace bool
 	// Cut: more could have been asked.
 	Cut bool
+	// Offers are other readings of the text.
+	Says   searchWords
+	Offers []offerView
+}
+
+// offerView is another reading of the text.
+type offerView struct {
+	Why flow.Text
+	// Query is what to search for instead; nil where the hits are keys inside the text.
+	Query *ident
+	URL   string
+	Hits  []hit
+	// Trace: some layer shows one of the hits, or could not be read.
+	Trace bool
 }
 
 // hit is one answer in a list.
@@ -40,6 +55,11 @@ func (c *console) sought(g *gin.Context, v visit) (query string, result answer.R
 	for i := range result.Answers {
 		result.Answers[i] = shownTo(v, result.Answers[i])
 	}
+	for _, o := range result.Offers {
+		for i := range o.Answers {
+			o.Answers[i] = shownTo(v, o.Answers[i])
+		}
+	}
 	return query, result, err
 }
 
@@ -58,15 +78,31 @@ func (c *console) search(g *gin.Context, v visit) error {
 	}
 	view := hitsPage{page: c.newPage(v, shown(query)), Sought: newIdent(query), Cut: result.Cut, Trace: slices.ContainsFunc(result.Answers, hasTrace)}
 	view.Query = typed(query)
-	for _, a := range result.Answers {
-		view.Hits = append(view.Hits, hit{Verdict: newVerdictView(a.Verdict), Key: newKeyView(a.Key), Flow: a.Flow.Name, URL: c.keyURL(v, a)})
+	view.Says, view.Hits = newSearchWords(), c.newHits(v, result.Answers)
+	for _, o := range result.Offers {
+		offer := offerView{Why: o.Why, Hits: c.newHits(v, o.Answers), Trace: o.HasTrace()}
+		if o.Query != "" {
+			offer.Query, offer.URL = new(newIdent(o.Query)), v.link("search", url.Values{"q": {o.Query}})
+		}
+		view.Offers = append(view.Offers, offer)
 	}
 	return c.render(g, http.StatusOK, v.lang, "hits", view)
 }
 
+func (c *console) newHits(v visit, answers []answer.Answer) (hits []hit) {
+	for _, a := range answers {
+		hits = append(hits, hit{Verdict: newVerdictView(a.Verdict), Key: newKeyView(a.Key), Flow: a.Flow.Name, URL: c.keyURL(v, a)})
+	}
+	return hits
+}
+
 // only reports that the search has one answer. Where not every biz_type was
-// asked, one that matches by its id alone may have others beside it.
+// asked, one that matches by its id alone may have others beside it. An offer
+// that leads further than a key without a trace is one to choose from.
 func only(query string, r answer.Result) bool {
+	if !r.HasTrace() && slices.ContainsFunc(r.Offers, answer.Offer.HasTrace) {
+		return false
+	}
 	return len(r.Answers) == 1 && (!r.Cut || r.Answers[0].Key.BizID != query)
 }
 
@@ -92,14 +128,6 @@ func (c *console) searchJSON(g *gin.Context, v visit) error {
 	if err != nil {
 		return err
 	}
-	answers := make([]answer.JSON, 0, len(result.Answers))
-	for _, a := range result.Answers {
-		answers = append(answers, a.JSON(v.lang))
-	}
-	c.json(g, http.StatusOK, struct {
-		Answers []answer.JSON `json:"answers"`
-		// Cut: more could have been asked.
-		Cut bool `json:"cut"`
-	}{answers, result.Cut})
+	c.json(g, http.StatusOK, result.JSON(v.lang))
 	return nil
 }

@@ -21,7 +21,7 @@ type story struct {
 const orderNo = "20260314000123"
 
 func order(name string, code verdict.Code, record func(flow.Key) ledger.Found, lock func(string) lockstore.Entry, queues func(flow.Queue) broker.Evidence) story {
-	return story{name: name, canned: canned{record, lock, queues}, bizType: "order_paid", bizID: orderNo, code: code}
+	return story{name: name, canned: canned{record: record, lock: lock, queues: queues}, bizType: "order_paid", bizID: orderNo, code: code}
 }
 
 // stories cover every verdict and every kind of evidence that a page must show.

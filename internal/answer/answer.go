@@ -8,9 +8,8 @@ package answer
 
 import (
 	"context"
-	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"idemscope/internal/dossier"
 	"idemscope/internal/flow"
@@ -100,87 +99,26 @@ func (d *Desk) Answer(ctx context.Context, p flow.Place) (Answer, error) {
 	if !ok {
 		return Answer{}, NoFlow{BizType: p.Key.BizType, Flow: p.Flow, Known: d.options.Catalog.Types()}
 	}
-	gathered := d.options.Gatherer.Gather(ctx, f, p.Key)
+	return d.judge(d.options.Gatherer.Gather(ctx, f, p.Key)), nil
+}
+
+// AnswerWithin is Answer for somebody who waits no longer than patience: a source
+// that is slower is unknown and pending, and the verdict is one without it.
+func (d *Desk) AnswerWithin(ctx context.Context, p flow.Place, patience time.Duration) (Answer, error) {
+	f, ok := d.options.Catalog.Named(p.Flow)
+	if !ok {
+		return Answer{}, NoFlow{BizType: p.Key.BizType, Flow: p.Flow, Known: d.options.Catalog.Types()}
+	}
+	return d.judge(d.options.Gatherer.GatherWithin(ctx, f, p.Key, patience)), nil
+}
+
+// judge words what the evidence means, behind the mask.
+func (d *Desk) judge(gathered dossier.Dossier) Answer {
 	if d.options.Mask == nil {
-		return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}, nil
+		return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}
 	}
 	gathered = maskWords(gathered, d.options.Mask)
-	return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}.Masked(d.options.Mask), nil
-}
-
-const (
-	// maxPlaces bounds how many keys one search looks up.
-	maxPlaces = 100
-	// atOnce bounds how many of them are looked up at the same time.
-	atOnce = 8
-)
-
-// Result is what a search found.
-type Result struct {
-	// Answers are those with any trace of the key; where there is none, the
-	// keys that the text named outright.
-	Answers []Answer
-	// Cut: more biz_types could have been asked than the limit allows.
-	Cut bool
-}
-
-// Search looks up everything that the text could mean. Errors: those of
-// flow.Catalog.Read, and those of a ledger whose biz_types cannot be listed.
-func (d *Desk) Search(ctx context.Context, query string) (Result, error) {
-	reading, err := d.options.Catalog.Read(query)
-	if err != nil {
-		return Result{}, err
-	}
-	places, cut := reading.Places, false
-	if reading.BareID != "" {
-		bare, incomplete := d.bare(ctx, reading.BareID)
-		places, cut = append(slices.Clone(places), bare...), incomplete
-	}
-	if len(places) > maxPlaces {
-		places, cut = places[:maxPlaces], true
-	}
-	answers := d.answerAll(ctx, places)
-	if hits := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool { return !a.hasTrace() }); len(hits) > 0 {
-		return Result{Answers: hits, Cut: cut}, nil
-	}
-	if len(reading.Places) > 0 {
-		return Result{Answers: answers[:min(len(reading.Places), len(answers))], Cut: cut}, nil
-	}
-	return Result{Answers: answers, Cut: cut}, nil
-}
-
-// bare lists the keys that an id alone can mean: with every named biz_type, and
-// with the biz_types that the ledgers of the other flows hold.
-func (d *Desk) bare(ctx context.Context, id string) (places []flow.Place, cut bool) {
-	for _, f := range d.options.Catalog.Flows() {
-		types := f.BizTypes
-		if f.Rest && d.options.Ledgers[f.Ledger] != nil {
-			listed, complete, err := d.options.Ledgers[f.Ledger].Types(ctx, maxPlaces)
-			cut = cut || !complete || err != nil
-			named := d.options.Catalog.Types()
-			types = slices.DeleteFunc(listed, func(t string) bool { return slices.Contains(named, t) })
-		}
-		for _, t := range types {
-			places = append(places, flow.Place{Flow: f.Name, Key: flow.Key{BizType: t, BizID: id}})
-		}
-	}
-	return places, cut
-}
-
-func (d *Desk) answerAll(ctx context.Context, places []flow.Place) []Answer {
-	answers := make([]Answer, len(places))
-	slots := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
-	for i, p := range places {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			// Places come from the catalog, so the flow exists.
-			answers[i], _ = d.Answer(ctx, p)
-		})
-	}
-	all.Wait()
-	return answers
+	return Answer{Dossier: gathered, Verdict: verdict.Judge(gathered)}.Masked(d.options.Mask)
 }
 
 // hasTrace: some layer shows this very key, or could not be read, so that it may.

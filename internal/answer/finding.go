@@ -100,7 +100,22 @@ type Findings struct {
 	Unread bool
 }
 
-// mark is the place of a finding in the order of all findings. It changes only
+// Order is how a list of findings is sorted.
+type Order string
+
+const (
+	// ByWorst: the worst first, among those the oldest.
+	ByWorst Order = "worst"
+	// ByAge: the oldest first, those of unknown age last.
+	ByAge Order = "age"
+	// ByFound: what this process found last stands first.
+	ByFound Order = "found"
+)
+
+// Orders lists every order; the first is the usual one.
+func Orders() []Order { return []Order{ByWorst, ByAge, ByFound} }
+
+// mark is the place of a finding in an order. In the usual one it changes only
 // when its severity or its beginning does.
 type mark struct {
 	rank  int
@@ -109,12 +124,23 @@ type mark struct {
 	tie uint64
 }
 
-func (f Finding) mark() mark {
+func (f Finding) mark(o Order) mark {
 	hash := sha256.New()
 	for _, part := range []string{f.Flow, f.Key.BizType, f.Key.BizID} {
 		fmt.Fprintf(hash, "%d:%s", len(part), part)
 	}
-	return mark{severityRank(f.Severity), f.Began.UnixNano(), binary.BigEndian.Uint64(hash.Sum(nil))}
+	m := mark{severityRank(f.Severity), f.Began.UnixNano(), binary.BigEndian.Uint64(hash.Sum(nil))}
+	switch o {
+	case ByAge:
+		// An age that is not known says nothing, so it comes last.
+		m.rank = 0
+		if !f.AgeKnown {
+			m.rank = 1
+		}
+	case ByFound:
+		m.rank, m.began = 0, -f.Since.UnixNano()
+	}
+	return m
 }
 
 func (m mark) compare(n mark) int {
@@ -143,10 +169,13 @@ func parseMark(text string) (m mark, err error) {
 }
 
 // SortFindings puts the worst first, among those the oldest.
-func SortFindings(list []Finding) {
+func SortFindings(list []Finding) { ByWorst.Sort(list) }
+
+// Sort sorts the list in place.
+func (o Order) Sort(list []Finding) {
 	marks := make(map[flow.Place]mark, len(list))
 	for _, f := range list {
-		marks[f.Place] = f.mark()
+		marks[f.Place] = f.mark(o)
 	}
 	slices.SortFunc(list, func(a, b Finding) int { return marks[a.Place].compare(marks[b.Place]) })
 }
@@ -156,24 +185,39 @@ type Filter struct {
 	Flow    string
 	Verdict verdict.Code
 	// BizType is a pointer, because the empty type is one.
-	BizType *string
+	BizType  *string
+	Layer    flow.Layer
+	Severity verdict.Severity
+	// Before lets those pass that are known to have begun no later.
+	Before time.Time
+}
+
+func (o Filter) passes(f Finding) bool {
+	return (o.Flow == "" || f.Flow == o.Flow) && (o.Verdict == "" || f.Code == o.Verdict) && (o.BizType == nil || f.Key.BizType == *o.BizType) &&
+		(o.Layer == "" || f.Layer == o.Layer) && (o.Severity == "" || f.Severity == o.Severity) &&
+		(o.Before.IsZero() || f.AgeKnown && !f.Began.After(o.Before))
 }
 
 // Select returns the findings that pass.
 func (o Filter) Select(list []Finding) []Finding {
 	passing := make([]Finding, 0, len(list))
 	for _, f := range list {
-		if (o.Flow == "" || f.Flow == o.Flow) && (o.Verdict == "" || f.Code == o.Verdict) && (o.BizType == nil || f.Key.BizType == *o.BizType) {
+		if o.passes(f) {
 			passing = append(passing, f)
 		}
 	}
 	return passing
 }
 
-// Page returns at most limit findings of a sorted list, from the mark after on,
+// Page is ByWorst.Page.
+func Page(list []Finding, after string, limit int) (page []Finding, next string, err error) {
+	return ByWorst.Page(list, after, limit)
+}
+
+// Page returns at most limit findings of a list in this order, from the mark after on,
 // and the mark for the page that follows; empty when there is none. A list that
 // has changed since does not repeat or skip what stayed as it was. Error: ErrMark.
-func Page(list []Finding, after string, limit int) (page []Finding, next string, err error) {
+func (o Order) Page(list []Finding, after string, limit int) (page []Finding, next string, err error) {
 	start := 0
 	if after != "" {
 		m, err := parseMark(after)
@@ -181,7 +225,7 @@ func Page(list []Finding, after string, limit int) (page []Finding, next string,
 			return nil, "", err
 		}
 		start, _ = slices.BinarySearchFunc(list, m, func(f Finding, m mark) int {
-			if f.mark().compare(m) <= 0 {
+			if f.mark(o).compare(m) <= 0 {
 				return -1
 			}
 			return 1
@@ -189,7 +233,7 @@ func Page(list []Finding, after string, limit int) (page []Finding, next string,
 	}
 	page = list[start:min(start+limit, len(list))]
 	if len(page) > 0 && start+len(page) < len(list) {
-		next = page[len(page)-1].mark().String()
+		next = page[len(page)-1].mark(o).String()
 	}
 	return page, next, nil
 }

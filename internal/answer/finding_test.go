@@ -113,14 +113,14 @@ func TestPagesHoldEveryFindingOnce(t *testing.T) {
 		}
 		// The finding that the mark names may be gone by then.
 		if after = next; pages%2 == 0 {
-			list = slices.DeleteFunc(slices.Clone(list), func(f Finding) bool { return f.mark().String() == after })
+			list = slices.DeleteFunc(slices.Clone(list), func(f Finding) bool { return f.mark(ByWorst).String() == after })
 		}
 	}
 	if len(all) != 300 {
 		t.Errorf("%d findings on all pages", len(all))
 	}
 	for i := 1; i < len(all); i++ {
-		if all[i-1].mark().compare(all[i].mark()) >= 0 {
+		if all[i-1].mark(ByWorst).compare(all[i].mark(ByWorst)) >= 0 {
 			t.Fatalf("%+v stands before %+v", all[i-1], all[i])
 		}
 	}
@@ -137,7 +137,7 @@ func TestMarksThatNobodyGave(t *testing.T) {
 			t.Errorf("%q: %v", mark, err)
 		}
 	}
-	for mark, want := range map[string]int{"": 3, "-1.0.0": 3, "9.0.0": 0, list[0].mark().String(): 2, list[2].mark().String(): 0} {
+	for mark, want := range map[string]int{"": 3, "-1.0.0": 3, "9.0.0": 0, list[0].mark(ByWorst).String(): 2, list[2].mark(ByWorst).String(): 0} {
 		if page, next, err := Page(list, mark, 5); err != nil || len(page) != want || next != "" {
 			t.Errorf("after %q: %d findings, next %q, %v", mark, len(page), next, err)
 		}
@@ -147,7 +147,7 @@ func TestMarksThatNobodyGave(t *testing.T) {
 func TestKeysThatRunTogetherHaveMarksOfTheirOwn(t *testing.T) {
 	a, b := manyFindings(1)[0], manyFindings(1)[0]
 	a.Key, b.Key = flow.Key{BizType: "order", BizID: "1:2"}, flow.Key{BizType: "order1", BizID: ":2"}
-	if a.mark() == b.mark() {
+	if a.mark(ByWorst) == b.mark(ByWorst) {
 		t.Error("one mark for two keys")
 	}
 }

@@ -104,10 +104,14 @@ type RowJSON struct {
 	Age       *float64   `json:"age,omitempty"`
 	RunTime   *float64   `json:"run_time,omitempty"`
 	Result    *string    `json:"result,omitempty"`
+	Attempts  *string    `json:"attempts,omitempty"`
+	Worker    *string    `json:"worker,omitempty"`
 	// ResultHidden: there is a result, and the reader has no role payload.
-	ResultHidden bool    `json:"result_hidden,omitempty"`
-	Attempts     *string `json:"attempts,omitempty"`
-	Worker       *string `json:"worker,omitempty"`
+	ResultHidden bool `json:"result_hidden,omitempty"`
+	// The true bytes of a text that is not UTF-8; missing otherwise.
+	StatusHex string `json:"status_hex,omitempty"`
+	ResultHex string `json:"result_hex,omitempty"`
+	WorkerHex string `json:"worker_hex,omitempty"`
 }
 
 // StampJSON is one time column; time is missing when it is no instant.
@@ -244,6 +248,13 @@ func rowJSON(r ledger.Row) RowJSON {
 		Status: r.Status, Phase: r.Phase, Created: stampJSON(r.Created), Updated: stampJSON(r.Updated), Completed: stampJSON(r.Completed),
 		Result: r.Result, ResultHidden: r.ResultHidden, Attempts: r.Attempts, Worker: r.Worker,
 	}
+	row.StatusHex = hexUnlessText(r.Status)
+	if r.Result != nil {
+		row.ResultHex = hexUnlessText(*r.Result)
+	}
+	if r.Worker != nil {
+		row.WorkerHex = hexUnlessText(*r.Worker)
+	}
 	if r.AgeKnown {
 		row.Age = new(r.Age.Seconds())
 	}
@@ -309,6 +320,17 @@ type ResultJSON struct {
 	Answers []JSON `json:"answers"`
 	// Cut: more biz_types exist than were asked.
 	Cut bool `json:"cut"`
+	// Offers are other readings of the text.
+	Offers []OfferJSON `json:"offers,omitempty"`
+}
+
+// OfferJSON is another reading of a searched text.
+type OfferJSON struct {
+	Why string `json:"why"`
+	// Query is what to search for instead; missing where the answers are keys inside the text.
+	Query    string `json:"query,omitempty"`
+	QueryHex string `json:"query_hex,omitempty"`
+	Answers  []JSON `json:"answers"`
 }
 
 // JSON words the result in lang.
@@ -316,6 +338,13 @@ func (r Result) JSON(lang flow.Language) ResultJSON {
 	j := ResultJSON{Answers: []JSON{}, Cut: r.Cut}
 	for _, a := range r.Answers {
 		j.Answers = append(j.Answers, a.JSON(lang))
+	}
+	for _, o := range r.Offers {
+		offer := OfferJSON{Why: o.Why.In(lang), Query: o.Query, QueryHex: hexUnlessText(o.Query), Answers: []JSON{}}
+		for _, a := range o.Answers {
+			offer.Answers = append(offer.Answers, a.JSON(lang))
+		}
+		j.Offers = append(j.Offers, offer)
 	}
 	return j
 }

@@ -168,7 +168,7 @@ func FuzzMark(f *testing.F) {
 	SortFindings(list)
 	f.Add("", 7)
 	f.Add("0.1.zz", 1)
-	f.Add(list[3].mark().String(), 100)
+	f.Add(list[3].mark(ByWorst).String(), 100)
 	f.Add("-9223372036854775808.9223372036854775807.ffffffffffffffff", 3)
 	f.Fuzz(func(t *testing.T, after string, limit int) {
 		limit = 1 + int(uint(limit)%1000)

@@ -7,6 +7,7 @@ import (
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 	"idemscope/internal/timeline"
+	"idemscope/internal/verdict"
 )
 
 // Story is the timeline of the key.
@@ -81,6 +82,7 @@ func storyJSON(entries []timeline.Entry, lang flow.Language) []EntryJSON {
 // Source is one source of events that was asked about a key.
 type Source struct {
 	Name    flow.Text
+	Piece   verdict.Piece
 	Account *flow.Account
 }
 
@@ -88,7 +90,9 @@ type Source struct {
 func Sources(d dossier.Dossier) []Source {
 	var all []Source
 	for _, s := range []Source{
-		{flow.T("Tap of the broker", "旁路采集"), d.Tap}, {flow.T("Trace of the broker", "投递跟踪"), d.Trace}, {flow.T("Trail of the consumers", "消费轨迹"), d.Trail},
+		{flow.T("Tap of the broker", "旁路采集"), verdict.PieceTap, d.Tap},
+		{flow.T("Trace of the broker", "投递跟踪"), verdict.PieceTrace, d.Trace},
+		{flow.T("Trail of the consumers", "消费轨迹"), verdict.PieceTrail, d.Trail},
 	} {
 		if s.Account != nil {
 			all = append(all, s)

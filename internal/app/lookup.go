@@ -25,6 +25,8 @@ type LookupOptions struct {
 	Flow string
 	// JSON prints the answer as the API gives it.
 	JSON bool
+	// Markdown prints a report for a ticket or a chat, one for each key.
+	Markdown bool
 	// Language of the sentences.
 	Language flow.Language
 	// Out receives the answer. Mandatory.
@@ -93,10 +95,54 @@ func printResult(r answer.Result, o LookupOptions, zone *time.Location) error {
 		return printJSON(o.Out, r.Answers[0].JSON(o.Language))
 	case o.JSON:
 		return printJSON(o.Out, r.JSON(o.Language))
+	case o.Markdown:
+		return printReports(r, o, zone)
 	case len(r.Answers) == 1:
-		return r.Answers[0].WriteText(o.Out, o.Language, zone)
+		if err := r.Answers[0].WriteText(o.Out, o.Language, zone); err != nil {
+			return err
+		}
+		return printOffers(r, o)
 	}
-	return printList(r, o)
+	if err := printList(r, o); err != nil {
+		return err
+	}
+	return printOffers(r, o)
+}
+
+// printReports prints one report for each key, with a rule between them.
+func printReports(r answer.Result, o LookupOptions, zone *time.Location) error {
+	var reports []string
+	for _, a := range r.Answers {
+		reports = append(reports, a.Markdown(o.Language, zone))
+	}
+	_, err := io.WriteString(o.Out, strings.Join(reports, "\n---\n\n"))
+	return err
+}
+
+// printOffers prints what else the text could mean.
+func printOffers(r answer.Result, o LookupOptions) error {
+	var lines []string
+	for _, offer := range r.Offers {
+		title := offer.Why.In(o.Language)
+		if offer.Query != "" {
+			title += ": " + flow.Visible(offer.Query)
+		}
+		lines = append(lines, title)
+		for _, a := range offer.Answers {
+			lines = append(lines, listed(a, o))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	head := flow.T("Other readings of this text; none of them stands for it:", "这段文本的其他读法；它们都不能代替它：").In(o.Language)
+	_, err := fmt.Fprintln(o.Out, head+"\n"+strings.Join(lines, "\n"))
+	return err
+}
+
+// listed is one key on one line.
+func listed(a answer.Answer, o LookupOptions) string {
+	return fmt.Sprintf("  %-40s %s [%s] %s", a.Key, strings.ToUpper(string(a.Verdict.Code)), a.Verdict.Severity, a.Verdict.Sentence.In(o.Language))
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -113,7 +159,7 @@ func printList(r answer.Result, o LookupOptions) error {
 	}
 	lines := []string{title.In(o.Language)}
 	for _, a := range r.Answers {
-		lines = append(lines, fmt.Sprintf("  %-40s %s [%s] %s", a.Key, strings.ToUpper(string(a.Verdict.Code)), a.Verdict.Severity, a.Verdict.Sentence.In(o.Language)))
+		lines = append(lines, listed(a, o))
 	}
 	if r.Cut {
 		lines = append(lines, flow.T("  ... more biz_types exist than were asked.", "  …… 还有未查询的业务类型。").In(o.Language))

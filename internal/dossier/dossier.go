@@ -38,6 +38,18 @@ type Dossier struct {
 	Took time.Duration
 }
 
+// Pending reports that a source was not waited for: what it shows may change the verdict.
+func (d Dossier) Pending() bool {
+	pending := d.Record.Pending || d.Broker != nil && d.Broker.Pending
+	for _, r := range []*RedisEvidence{d.Lock, d.Marker} {
+		pending = pending || r != nil && r.Pending
+	}
+	for _, a := range []*flow.Account{d.Tap, d.Trace, d.Trail} {
+		pending = pending || a != nil && a.Pending
+	}
+	return pending
+}
+
 // MySQLAhead is by how much, at least, the database's clock is ahead of ours;
 // 0 when it did not tell its time.
 func (d Dossier) MySQLAhead() time.Duration {

@@ -60,6 +60,9 @@ type Options struct {
 // Gatherer gathers dossiers. It is safe for concurrent use.
 type Gatherer struct {
 	options Options
+	// until is when this gathering stops to wait for first answers, and last for what
+	// is asked again after them; zero: it waits as long as the stores may take.
+	until, last time.Time
 }
 
 // NewGatherer checks that every store that a flow names is there.
@@ -86,6 +89,16 @@ func NewGatherer(o Options) (*Gatherer, error) {
 	return &Gatherer{options: o}, nil
 }
 
+// GatherWithin is Gather for somebody who waits no longer than patience: what has
+// not answered by then is an observation in state unknown that is Pending.
+func (g *Gatherer) GatherWithin(ctx context.Context, f flow.Flow, k flow.Key, patience time.Duration) Dossier {
+	// What is left of the patience is for the second reading: else a slow store would
+	// take the time away from a fast one.
+	start := time.Now()
+	hasty := &Gatherer{options: g.options, until: start.Add(patience * 2 / 3), last: start.Add(patience)}
+	return hasty.Gather(ctx, f, k)
+}
+
 // Gather asks all stores at once. It always returns a dossier: a store that
 // fails or does not answer in time is an observation in state error.
 func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier {
@@ -105,8 +118,9 @@ func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier 
 	d.Tap, d.Trace, d.Trail = <-tap, <-trace, <-trail
 	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
 	if d.mayHaveMoved() {
-		again := g.askRecord(ctx, f, k)
-		g.lookAround(ctx, &d)
+		second := &Gatherer{options: g.options, until: g.last}
+		again := second.askRecord(ctx, f, k)
+		second.lookAround(ctx, &d)
 		d.Record = <-again
 	}
 	d.At = time.Now()
@@ -131,7 +145,7 @@ func (g *Gatherer) askRecord(ctx context.Context, f flow.Flow, k flow.Key) <-cha
 		o.Source = "ledger " + f.Ledger
 		return ledger.Found{Observation: o}
 	}
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 func (g *Gatherer) askRedis(ctx context.Context, shape *flow.RedisKey, k flow.Key) <-chan *RedisEvidence {
@@ -147,7 +161,7 @@ func (g *Gatherer) askRedis(ctx context.Context, shape *flow.RedisKey, k flow.Ke
 		o.Source = "redis " + shape.Redis
 		return &RedisEvidence{Entry: lockstore.Entry{Observation: o, Key: key}, Owners: owners, OwnersOpen: open}
 	}
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 func (g *Gatherer) askBroker(ctx context.Context, q *flow.Queue) <-chan *broker.Evidence {
@@ -162,7 +176,7 @@ func (g *Gatherer) askBroker(ctx context.Context, q *flow.Queue) <-chan *broker.
 		o.Source = "broker " + q.Broker
 		return &broker.Evidence{Observation: o}
 	}
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 func (g *Gatherer) askTeller(ctx context.Context, t Teller, f flow.Flow, k flow.Key) <-chan *flow.Account {
@@ -171,7 +185,7 @@ func (g *Gatherer) askTeller(ctx context.Context, t Teller, f flow.Flow, k flow.
 	}
 	ask := func(ctx context.Context) *flow.Account { return t.Tell(ctx, f, k) }
 	late := func(o flow.Observation) *flow.Account { return &flow.Account{Observation: o} }
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }
 
 // askP99 is a help to judge a run that goes on; without it nothing is lost, so a
@@ -187,7 +201,7 @@ func (g *Gatherer) askP99(ctx context.Context, k flow.Key) <-chan time.Duration 
 		}
 		return p99
 	}
-	return bounded(ctx, g.options.Deadline, ask, func(flow.Observation) time.Duration { return 0 })
+	return bounded(ctx, g, ask, func(flow.Observation) time.Duration { return 0 })
 }
 
 // nothing answers at once for a layer that the flow does not have.
@@ -198,11 +212,20 @@ func nothing[E any]() <-chan E {
 	return answer
 }
 
+// impatience fires when nobody waits for answers any more; nil when everybody does.
+func (g *Gatherer) impatience() <-chan time.Time {
+	if g.until.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(g.until))
+}
+
 // bounded runs ask with its own deadline. Stores are asked to honour it; for a
 // client library that does not, late makes the answer a little after the
 // deadline and the store's own goroutine ends by itself whenever it can.
-func bounded[E any](ctx context.Context, deadline time.Duration, ask func(context.Context) E, late func(flow.Observation) E) <-chan E {
+func bounded[E any](ctx context.Context, g *Gatherer, ask func(context.Context) E, late func(flow.Observation) E) <-chan E {
 	const grace = 50 * time.Millisecond
+	deadline, impatience := g.options.Deadline, g.impatience()
 	answer, out := make(chan E, 1), make(chan E, 1)
 	start := time.Now()
 	askCtx, cancel := context.WithTimeout(ctx, deadline)
@@ -218,6 +241,11 @@ func bounded[E any](ctx context.Context, deadline time.Duration, ask func(contex
 			out <- late(flow.Observation{
 				State: flow.Error, ReadAt: time.Now(), Took: time.Since(start),
 				Reason: flow.T("no answer within %v", "%v内没有应答", flow.Span(deadline)),
+			})
+		case <-impatience:
+			out <- late(flow.Observation{
+				State: flow.Unknown, Pending: true, ReadAt: time.Now(), Took: time.Since(start),
+				Reason: flow.T("not read yet", "尚未读取"),
 			})
 		}
 	}()

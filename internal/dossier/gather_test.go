@@ -158,3 +158,63 @@ func TestNewGathererNamesWhatIsMissing(t *testing.T) {
 		t.Error("a flow without its ledger was accepted")
 	}
 }
+
+// TestPatienceEndsBeforeTheDeadline: who does not wait gets what is there, and what
+// is not is pending, which is neither absent nor an error.
+func TestPatienceEndsBeforeTheDeadline(t *testing.T) {
+	r := records(func(context.Context) ledger.Found { return in(flow.Completed) })
+	ended := make(chan struct{})
+	q := queues(func(ctx context.Context) broker.Evidence {
+		<-ctx.Done()
+		close(ended)
+		return broker.Evidence{Observation: seen(flow.Error)}
+	})
+	g, f := gatherer(t, r, keys(absentKey), q)
+	g.options.Deadline = time.Hour
+	d := g.GatherWithin(t.Context(), f, key, 20*time.Millisecond)
+	if o := d.Broker.Observation; o.State != flow.Unknown || !o.Pending || o.Reason.EN != "not read yet" || o.Source != "broker rabbit" || !d.Pending() {
+		t.Errorf("%+v", o)
+	}
+	<-ended // the store is not left working for nobody
+}
+
+// TestTheSecondReadingIsNotWaitedForEither: an open record that could not be read
+// again in time is pending: it may have moved.
+func TestTheSecondReadingIsNotWaitedForEither(t *testing.T) {
+	reads := make(chan struct{}, 2)
+	reads <- struct{}{}
+	r := records(func(ctx context.Context) ledger.Found {
+		select {
+		case <-reads:
+			return in(flow.Processing)
+		case <-ctx.Done():
+			return ledger.Found{Observation: seen(flow.Error)}
+		}
+	})
+	g, f := gatherer(t, r, keys(absentKey), queues(noMessages))
+	g.options.Deadline = time.Hour
+	if d := g.GatherWithin(t.Context(), f, key, 20*time.Millisecond); !d.Record.Pending || len(d.Record.Rows) != 0 {
+		t.Errorf("%+v", d.Record)
+	}
+	reads <- struct{}{}
+	reads <- struct{}{}
+	g.options.Deadline = 100 * time.Millisecond
+	if d := g.Gather(t.Context(), f, key); d.Pending() || d.Record.State != flow.Found {
+		t.Errorf("%+v", d.Record)
+	}
+}
+
+// TestASlowStoreDoesNotHideAFastOne: the time that one store takes is not taken from
+// the second reading of another.
+func TestASlowStoreDoesNotHideAFastOne(t *testing.T) {
+	r := records(func(context.Context) ledger.Found { return in(flow.Processing) })
+	q := queues(func(ctx context.Context) broker.Evidence {
+		<-ctx.Done()
+		return broker.Evidence{Observation: seen(flow.Error)}
+	})
+	g, f := gatherer(t, r, keys(absentKey), q)
+	g.options.Deadline = time.Hour
+	if d := g.GatherWithin(t.Context(), f, key, 900*time.Millisecond); d.Record.State != flow.Found || d.Lock.State != flow.Absent || !d.Broker.Pending {
+		t.Errorf("record %+v, lock %+v, broker %+v", d.Record.Observation, d.Lock.Observation, d.Broker.Observation)
+	}
+}

@@ -34,5 +34,5 @@ func (g *Gatherer) askSimilar(ctx context.Context, shape *flow.RedisKey, k flow.
 	}
 	ask := func(ctx context.Context) []string { return g.options.Redis[shape.Redis].LookSimilar(ctx, keys) }
 	late := func(flow.Observation) []string { return nil }
-	return bounded(ctx, g.options.Deadline, ask, late)
+	return bounded(ctx, g, ask, late)
 }

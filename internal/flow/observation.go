@@ -46,6 +46,8 @@ type Observation struct {
 	Reason Text
 	// Coverage says what was looked at and what was not. It may be empty.
 	Coverage []Text
+	// Pending: nobody waited for the answer, so the state is Unknown; asking again may tell.
+	Pending bool
 }
 
 // Seen reports whether the layer gave a definite answer: found or absent.

@@ -127,6 +127,19 @@ const (
 	OtherSpelling NeighbourKind = "other_spelling"
 )
 
+// Word is the kind for people.
+func (k NeighbourKind) Word() flow.Text {
+	switch k {
+	case OtherType:
+		return flow.T("same id, another biz_type", "相同 ID，另一业务类型")
+	case OtherVersion:
+		return flow.T("another version of the id", "该 ID 的其他版本")
+	case OtherSpelling:
+		return flow.T("another spelling of the id", "该 ID 的其他写法")
+	}
+	return flow.Text{EN: string(k), ZH: string(k)}
+}
+
 // Neighbour is a record of another key.
 type Neighbour struct {
 	Kind NeighbourKind

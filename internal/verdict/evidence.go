@@ -165,8 +165,10 @@ func (e evidence) changedHands() bool {
 // brokerEmpty: every queue of the flow is known to hold nothing.
 func (e evidence) brokerEmpty() bool { return e.Broker != nil && e.Broker.State == flow.Absent }
 
-// brokerFailed: the flow has queues and they could not be read.
-func (e evidence) brokerFailed() bool { return e.Broker != nil && e.Broker.State == flow.Error }
+// brokerFailed: the flow has queues and they could not be read, or not yet.
+func (e evidence) brokerFailed() bool {
+	return e.Broker != nil && (e.Broker.State == flow.Error || e.Broker.Pending)
+}
 
 // waitingMessages counts the messages that could be this key's.
 func (e evidence) waitingMessages() int64 {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,28 +15,28 @@ import (
 func (e evidence) facts() []Fact {
 	var facts []Fact
 	if e.Broker != nil {
-		facts = append(facts, Fact{flow.LayerBroker, e.brokerFact()})
+		facts = append(facts, Fact{flow.LayerBroker, e.brokerFact(), PieceQueues})
 	}
 	facts = append(facts, e.eventFacts()...)
 	if e.Lock != nil {
-		facts = append(facts, Fact{flow.LayerRedis, redisFact(e.Lock, flow.T("lock", "锁"))})
+		facts = append(facts, Fact{flow.LayerRedis, redisFact(e.Lock, flow.T("lock", "锁")), PieceLock})
 	}
 	if e.Marker != nil {
-		facts = append(facts, Fact{flow.LayerRedis, redisFact(e.Marker, flow.T("marker", "标记"))})
+		facts = append(facts, Fact{flow.LayerRedis, redisFact(e.Marker, flow.T("marker", "标记")), PieceMarker})
 	}
 	return append(facts, e.recordFacts()...)
 }
 
 func (e evidence) recordFacts() []Fact {
 	if !e.Record.Seen() {
-		return []Fact{{flow.LayerMySQL, flow.T("record: %v", "记录：%v", e.Record.Reason)}}
+		return []Fact{{flow.LayerMySQL, flow.T("record: %v", "记录：%v", e.Record.Reason), PieceRecord}}
 	}
 	if len(e.Record.Rows) == 0 {
-		return []Fact{{flow.LayerMySQL, flow.T("record: none", "记录：无")}}
+		return []Fact{{flow.LayerMySQL, flow.T("record: none", "记录：无"), PieceRecord}}
 	}
 	var facts []Fact
-	for _, r := range e.Record.Rows {
-		facts = append(facts, Fact{flow.LayerMySQL, rowFact(r)})
+	for i, r := range e.Record.Rows {
+		facts = append(facts, Fact{flow.LayerMySQL, rowFact(r), PieceRow + Piece(strconv.Itoa(i+1))})
 	}
 	return facts
 }
@@ -43,22 +44,22 @@ func (e evidence) recordFacts() []Fact {
 // eventFacts count what tap, trace and trail tell, and say since when.
 func (e evidence) eventFacts() []Fact {
 	var facts []Fact
-	add := func(a *flow.Account, name, told flow.Text) {
+	add := func(a *flow.Account, from Piece, name, told flow.Text) {
 		switch {
 		case a == nil:
 		case !a.Seen():
-			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: %v", "%v：%v", name, a.Reason)})
+			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: %v", "%v：%v", name, a.Reason), from})
 		case len(a.Events) == 0:
-			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: nothing of this key since %s", "%v：自 %s 起没有该键的信息", name, a.Since.UTC().Format(time.RFC3339))})
+			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: nothing of this key since %s", "%v：自 %s 起没有该键的信息", name, a.Since.UTC().Format(time.RFC3339)), from})
 		default:
-			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: %v", "%v：%v", name, told)})
+			facts = append(facts, Fact{flow.LayerBroker, flow.T("%v: %v", "%v：%v", name, told), from})
 		}
 	}
-	add(e.Tap, flow.T("tap", "旁路采集"), flow.T("published: %d, dead-lettered: %d", "发布 %d 次，进入死信 %d 次",
+	add(e.Tap, PieceTap, flow.T("tap", "旁路采集"), flow.T("published: %d, dead-lettered: %d", "发布 %d 次，进入死信 %d 次",
 		len(e.Tap.Of(flow.Published)), len(e.Tap.Of(flow.DeadLettered))))
-	add(e.Trace, flow.T("trace", "投递跟踪"), flow.T("delivered: %d", "投递 %d 次", len(e.Trace.Of(flow.Delivered))))
+	add(e.Trace, PieceTrace, flow.T("trace", "投递跟踪"), flow.T("delivered: %d", "投递 %d 次", len(e.Trace.Of(flow.Delivered))))
 	told := e.runs()
-	add(e.Trail, flow.T("trail", "消费轨迹"), flow.T("received: %d, runs begun: %d, done: %d, failed: %d", "收到 %d 次，开始执行 %d 次，完成 %d 次，失败 %d 次",
+	add(e.Trail, PieceTrail, flow.T("trail", "消费轨迹"), flow.T("received: %d, runs begun: %d, done: %d, failed: %d", "收到 %d 次，开始执行 %d 次，完成 %d 次，失败 %d 次",
 		len(e.Trail.Of(flow.Received)), told.begun, told.done, told.failed))
 	return facts
 }
@@ -92,7 +93,7 @@ func redisFact(r *dossier.RedisEvidence, name flow.Text) flow.Text {
 }
 
 func (e evidence) brokerFact() flow.Text {
-	if e.Broker.State == flow.Error && len(e.Broker.Queues) == 0 {
+	if e.brokerFailed() && len(e.Broker.Queues) == 0 {
 		return flow.T("queues: %v", "队列：%v", e.Broker.Reason)
 	}
 	var en, zh []string

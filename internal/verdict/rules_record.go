@@ -33,7 +33,7 @@ func keyAmbiguous(e evidence) *Verdict {
 	}
 	for _, near := range e.near {
 		v.Facts = append(v.Facts, Fact{flow.LayerMySQL, flow.T("asked %s / %s, stored %s / %s", "查询的是 %s / %s，存储的是 %s / %s",
-			hexOf(e.Key.BizType), hexOf(e.Key.BizID), hexOf(near.BizType), hexOf(near.BizID))})
+			hexOf(e.Key.BizType), hexOf(e.Key.BizID), hexOf(near.BizType), hexOf(near.BizID)), PieceRecord})
 	}
 	if e.Record.TooLong {
 		v.Sentence = flow.T("The id is longer than the %d characters that the column keeps: it is refused, or cut and then taken for another id.",

@@ -73,7 +73,25 @@ type Verdict struct {
 type Fact struct {
 	Layer flow.Layer
 	Text  flow.Text
+	// From is the piece of evidence that it words.
+	From Piece
 }
+
+// Piece names one piece of the evidence.
+type Piece string
+
+// The pieces of the evidence, in the order of the layers. A row of the ledger is
+// PieceRow with its number, from 1.
+const (
+	PieceQueues Piece = "queues"
+	PieceTap    Piece = "tap"
+	PieceTrace  Piece = "trace"
+	PieceTrail  Piece = "trail"
+	PieceLock   Piece = "lock"
+	PieceMarker Piece = "marker"
+	PieceRecord Piece = "record"
+	PieceRow    Piece = "row-"
+)
 
 // Note is a smaller truth with a stable code.
 type Note struct {
