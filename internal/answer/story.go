@@ -89,6 +89,7 @@ func Sources(d dossier.Dossier) []Source {
 	var all []Source
 	for _, s := range []Source{
 		{flow.T("Tap of the broker", "旁路采集"), d.Tap}, {flow.T("Trace of the broker", "投递跟踪"), d.Trace}, {flow.T("Trail of the consumers", "消费轨迹"), d.Trail},
+		{flow.T("Actions of people", "人工操作"), d.Audit},
 	} {
 		if s.Account != nil {
 			all = append(all, s)
