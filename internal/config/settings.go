@@ -143,7 +143,21 @@ func (s *section) console() Console {
 		Language:      flow.Language(language),
 		LookupTimeout: part.duration("lookup_timeout", time.Second, 100*time.Millisecond, 30*time.Second),
 		Actions:       part.flag("actions"),
+		Audit:         part.audit(),
 	}
+}
+
+// auditFile is where attempts are kept unless the file says otherwise.
+const auditFile = "idemscope-audit.jsonl"
+
+// audit reads the path of the audit file.
+func (s *section) audit() string {
+	part := s.section("audit")
+	if part == nil {
+		return s.filePath(auditFile)
+	}
+	defer part.close()
+	return s.filePath(part.required("file", "name the file that keeps every attempt to change something"))
 }
 
 func (s *section) exporter() Exporter {
