@@ -46,6 +46,11 @@ type Options struct {
 	Traces Traces
 	// Actions: an operator may change something from the console.
 	Actions bool
+	// Actor changes single keys; nil means that nothing of a key can be changed.
+	Actor Actor
+	// Audit keeps and shows every attempt; nil means that there is no such page.
+	// Mandatory with an Actor.
+	Audit Journal
 	// Doctor examines the set-up; nil means that there is no such page.
 	Doctor Doctor
 	// Metrics is served under /metrics; nil means that there is no such page.
@@ -80,6 +85,9 @@ func New(o Options) (http.Handler, error) {
 	if o.Desk == nil || len(o.Flows) == 0 {
 		return nil, errors.New("console: a desk and at least one flow are mandatory")
 	}
+	if o.Actor != nil && o.Audit == nil {
+		return nil, errors.New("console: actions need a journal")
+	}
 	if o.Language != "" && o.Language != "auto" {
 		language, ok := flow.ParseLanguage(o.Language)
 		if !ok {
@@ -112,7 +120,7 @@ func (c *console) routes() (http.Handler, error) {
 	if err := engine.SetTrustedProxies(nil); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	engine.Use(secureHeaders, c.recovery)
+	engine.Use(secureHeaders, c.recovery, c.identify)
 	engine.NoRoute(c.visit(func(*gin.Context, visit) error { return notFound() }))
 	engine.NoMethod(c.visit(func(*gin.Context, visit) error { return methodNotAllowed() }))
 
@@ -127,6 +135,11 @@ func (c *console) routes() (http.Handler, error) {
 	get("/trace", c.visit(c.trace))
 	get("/api/v1/trace", c.visit(c.traceJSON))
 	engine.POST("/trace", c.visit(c.changeTrace))
+	get("/action", c.visit(c.action))
+	engine.POST("/action", c.visit(c.changeKey))
+	engine.POST("/api/v1/actions/:kind", c.visit(c.actionJSON))
+	get("/audit", c.visit(c.audit))
+	get("/api/v1/audit", c.visit(c.auditJSON))
 	get("/doctor", c.visit(c.doctor))
 	get("/api/v1/doctor", c.visit(c.doctorJSON))
 	get("/static/:name", c.visit(c.static))

@@ -24,6 +24,7 @@ type keyPage struct {
 	Marker  redisView
 	Record  recordView
 	Story   storyView
+	Actions actionsView
 	// JSON and Again are addresses of this answer.
 	JSON, Again string
 }
@@ -51,8 +52,8 @@ func newVerdictView(v verdict.Verdict) verdictView {
 
 func newKeyView(k flow.Key) keyView { return keyView{Type: newIdent(k.BizType), ID: newIdent(k.BizID)} }
 
-// answer looks up the key that the visit names.
-func (c *console) answer(g *gin.Context, v visit) (answer.Answer, error) {
+// places are the flows of the key that the visit names.
+func (c *console) places(v visit) ([]flow.Place, error) {
 	var k flow.Key
 	var flowName string
 	for _, p := range []struct {
@@ -62,15 +63,20 @@ func (c *console) answer(g *gin.Context, v visit) (answer.Answer, error) {
 	}{{"type", &k.BizType, true}, {"id", &k.BizID, true}, {"flow", &flowName, false}} {
 		text, given, err := v.text(p.name)
 		if err != nil {
-			return answer.Answer{}, err
+			return nil, err
 		}
 		// An empty id is a key like any other: consumers do get messages without one.
 		if p.mandatory && !given {
-			return answer.Answer{}, missingParameter(p.name)
+			return nil, missingParameter(p.name)
 		}
 		*p.into = text
 	}
-	places, err := c.Desk.Places(k, flowName)
+	return c.Desk.Places(k, flowName)
+}
+
+// answer looks up the key that the visit names.
+func (c *console) answer(g *gin.Context, v visit) (answer.Answer, error) {
+	places, err := c.places(v)
 	if err != nil {
 		return answer.Answer{}, err
 	}
@@ -94,8 +100,8 @@ func (c *console) key(g *gin.Context, v visit) error {
 		Broker: newBrokerView(a.Broker),
 		Lock:   newRedisView(a.Lock, a.Flow.Lock), Marker: newRedisView(a.Marker, a.Flow.Marker),
 		Record: clock.newRecordView(a.Record, a.Flow),
-		Story:  clock.newStoryView(a),
-		JSON:   v.link("api/v1/lookup", keyValuesOf(v)), Again: v.again(),
+		Story:  clock.newStoryView(a), Actions: c.newActionsView(g, v, a),
+		JSON: v.link("api/v1/lookup", keyValuesOf(v)), Again: v.again(),
 	})
 }
 

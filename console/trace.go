@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -61,7 +62,6 @@ type tracePage struct {
 	Says traceWords
 	// Allowed: the configuration lets an operator arm one.
 	Allowed     bool
-	Action      string
 	Brokers     []traceView
 	JSON, Again string
 }
@@ -80,6 +80,8 @@ type traceView struct {
 	Minutes  []int
 	Action   string
 	Allowed  bool
+	// Token proves that the form comes from this page.
+	Token string
 }
 
 // traceRow is one counted key.
@@ -99,14 +101,14 @@ func (c *console) trace(g *gin.Context, v visit) error {
 		JSON: v.link("api/v1/trace", nil), Again: v.again(),
 	}
 	for _, name := range c.Traces.Brokers() {
-		view.Brokers = append(view.Brokers, c.newTraceView(v, c.Traces.State(name), words))
+		view.Brokers = append(view.Brokers, c.newTraceView(v, c.Traces.State(name), words, c.formToken(g)))
 	}
 	return c.render(g, http.StatusOK, v.lang, "trace", view)
 }
 
-func (c *console) newTraceView(v visit, s TraceState, words traceWords) traceView {
+func (c *console) newTraceView(v visit, s TraceState, words traceWords, token string) traceView {
 	view := traceView{
-		TraceState: s, Says: words, Ran: !s.Since.IsZero(), Action: v.link("trace", nil), Allowed: c.Actions,
+		TraceState: s, Says: words, Ran: !s.Since.IsZero(), Action: v.link("trace", nil), Allowed: c.Actions, Token: token,
 		SinceAt: clock{c.Zone}.moment(s.Since), Ended: clock{c.Zone}.moment(s.Until),
 	}
 	if left := time.Until(s.Until); s.Armed && left > 0 {
@@ -131,21 +133,20 @@ func (c *console) changeTrace(g *gin.Context, v visit) error {
 		return tracesOff()
 	case !c.Actions:
 		return actionsOff()
-	case fromElsewhere(g.Request):
-		return otherSite()
 	}
-	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxForm)
-	if err := g.Request.ParseForm(); err != nil {
-		return badForm()
+	form, err := c.postForm(g, maxForm)
+	if err != nil {
+		return err
 	}
-	form := g.Request.PostForm
 	broker := form.Get("broker")
 	if !slices.Contains(c.Traces.Brokers(), broker) {
 		return badForm()
 	}
 	switch form.Get("do") {
 	case "disarm":
-		c.Traces.Disarm(broker)
+		if err := c.deed(g, "trace-disarm", broker, "", func() *fault { c.Traces.Disarm(broker); return nil }); err != nil {
+			return err
+		}
 	case "arm":
 		if err := c.arm(g, broker, form); err != nil {
 			return err
@@ -167,23 +168,12 @@ func (c *console) arm(g *gin.Context, broker string, form url.Values) error {
 	if form.Get("agreed") != "yes" {
 		return notAgreed()
 	}
-	if reason := c.Traces.Arm(g.Request.Context(), broker, time.Duration(minutes)*time.Minute); reason != nil {
-		return notArmed(*reason)
-	}
-	return nil
-}
-
-// fromElsewhere reports that a browser says it was sent by a page of another site.
-func fromElsewhere(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
-		return site != "same-origin" && site != "none"
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	from, err := url.Parse(origin)
-	return err != nil || from.Host != r.Host
+	return c.deed(g, "trace-arm", broker, fmt.Sprintf("%d min", minutes), func() *fault {
+		if reason := c.Traces.Arm(g.Request.Context(), broker, time.Duration(minutes)*time.Minute); reason != nil {
+			return notArmed(*reason)
+		}
+		return nil
+	})
 }
 
 func (c *console) traceJSON(g *gin.Context, v visit) error {

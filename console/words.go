@@ -23,7 +23,7 @@ type words struct {
 	Row, Stored, OtherBytes, TooLong, Replica, Clock                                         flow.Text
 	JSON, Again, Language, Times, Copy, Copied, Expired, Units                               flow.Text
 	Hits, NoTrace, NoTraceLead, HitsLead, NothingAsked, Cut, Sought                          flow.Text
-	Meant, Looked, Findings, Traces, Doctor                                                  flow.Text
+	Meant, Looked, Findings, Traces, Doctor, Audit                                           flow.Text
 	Timeline, TimelineLead, Impossible, Sources                                              flow.Text
 }
 
@@ -39,6 +39,7 @@ func newWords() words {
 		Findings:     flow.T("Findings", "问题列表"),
 		Doctor:       flow.T("Doctor", "体检"),
 		Traces:       flow.T("Armed trace", "临时追踪"),
+		Audit:        flow.T("Audit", "操作审计"),
 
 		Accepts:      flow.T("What the box takes", "可以输入"),
 		AcceptsID:    flow.T("a biz_id alone: every biz_type is asked", "单独的业务 ID：会查询所有业务类型"),

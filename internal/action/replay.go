@@ -74,6 +74,9 @@ func (a *Actor) checkDeadLetters(ctx context.Context, p *Precheck, q flow.Queue)
 		p.refuse(true, "no_credential", flow.T("no user that may replay is configured: set brokers.%s.act.amqp", "没有配置可以重放的用户：请设置 brokers.%s.act.amqp", q.Broker))
 		return
 	}
+	if len(p.Refusals) > 0 {
+		return // the broker need not be asked
+	}
 	dead := replayer.Look(ctx, q)
 	p.unread(flow.T("queue %s", "队列 %s", flow.Visible(q.DeadLetter)), dead.Observation)
 	p.refuse(dead.Refused.Code != "", dead.Refused.Code, dead.Refused.Text)
@@ -223,11 +226,11 @@ func whyKept(report broker.ReplayReport, messageID string) flow.Text {
 // FromLog finds replays without an end in the audit file.
 func FromLog(l *audit.Log) func(ctx context.Context, p flow.Place) ([]Earlier, error) {
 	return func(ctx context.Context, p flow.Place) ([]Earlier, error) {
-		page, err := l.Read(ctx, audit.Query{Key: &p.Key, Flow: p.Flow, Action: string(Replay), Limit: audit.MaxEntries})
+		entries, err := l.Of(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		return unfinished(page.Entries), nil
+		return unfinished(slices.DeleteFunc(entries, func(e audit.Entry) bool { return e.Action != string(Replay) })), nil
 	}
 }
 

@@ -170,6 +170,9 @@ func (a Answer) JSON(lang flow.Language) JSON {
 	}
 }
 
+// NewKeyJSON is the key with its true bytes.
+func NewKeyJSON(k flow.Key) KeyJSON { return keyJSON(k) }
+
 func keyJSON(k flow.Key) KeyJSON {
 	return KeyJSON{BizType: k.BizType, BizID: k.BizID, BizTypeHex: hexUnlessText(k.BizType), BizIDHex: hexUnlessText(k.BizID)}
 }

@@ -11,6 +11,7 @@ import (
 
 	"idemscope/console"
 	"idemscope/exporter"
+	"idemscope/internal/action"
 	"idemscope/internal/config"
 	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
@@ -90,6 +91,10 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 			return s.redis[c.Counters.Redis].Counters(ctx, c.Counters.Prefix)
 		}
 	}
+	actor, err := s.actor(c, desk, logger)
+	if err != nil {
+		return nil, err
+	}
 	examiner, err := s.doctor(c)
 	if err != nil {
 		return nil, err
@@ -102,11 +107,19 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 	g.metrics = exported.Handler(process, g.events.registry)
 	g.console, err = console.New(console.Options{
 		Desk: desk, Flows: s.catalog.Flows(), Metrics: g.metrics, Findings: listFindings(c, exported),
-		Traces: g.events.tracing(), Actions: c.Console.Actions,
+		Traces: g.events.tracing(), Actions: c.Console.Actions, Actor: consoleActor(actor), Audit: s.audit,
 		Doctor:   examiner,
 		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
 	})
 	return exported, err
+}
+
+// consoleActor is nil for the console when actions are off.
+func consoleActor(a *action.Actor) console.Actor {
+	if a == nil {
+		return nil
+	}
+	return a
 }
 
 // close stops the loops, lets open requests end, and closes the stores.

@@ -20,8 +20,8 @@ const (
 
 // recent is the end of the file by keys.
 type recent struct {
-	info   os.FileInfo
-	events map[flow.Place][]flow.Event // the latest first
+	info    os.FileInfo
+	entries map[flow.Place][]Entry // the latest first
 	// since is the time of the oldest entry that was read.
 	since time.Time
 	// whole: the file was read to its beginning.
@@ -41,11 +41,7 @@ func (l *Log) Tell(ctx context.Context, f flow.Flow, k flow.Key) *flow.Account {
 		a.State, a.Reason = flow.Error, flow.T("the audit file cannot be read: %s", "无法读取审计文件：%s", flow.Visible(cause(err)))
 		return a
 	}
-	a.Events = slices.Clone(r.events[flow.Place{Flow: f.Name, Key: k}])
-	if len(a.Events) > toldEvents {
-		a.Events, a.Cut = a.Events[:toldEvents], true
-	}
-	slices.Reverse(a.Events)
+	a.Events, a.Cut = told(r.entries[flow.Place{Flow: f.Name, Key: k}])
 	a.Since = r.since
 	switch {
 	case len(a.Events) > 0:
@@ -100,8 +96,7 @@ func (l *Log) latest(ctx context.Context) (*recent, error) {
 }
 
 func readRecent(ctx context.Context, f *os.File, info os.FileInfo) (*recent, error) {
-	r := &recent{info: info, events: map[flow.Place][]flow.Event{}}
-	ended := map[string]bool{}
+	r := &recent{info: info, entries: map[flow.Place][]Entry{}}
 	q := Query{Limit: MaxEntries}
 	for end := info.Size(); ; {
 		page, err := q.read(ctx, f, end, toldBytes-(info.Size()-end))
@@ -113,7 +108,9 @@ func readRecent(ctx context.Context, f *os.File, info os.FileInfo) (*recent, err
 			r.since = page.Since
 		}
 		for _, e := range page.Entries {
-			r.add(e, ended)
+			if e.Place != (flow.Place{}) {
+				r.entries[e.Place] = append(r.entries[e.Place], e)
+			}
 		}
 		if page.Next == "" {
 			r.whole = !page.Cut
@@ -128,20 +125,35 @@ func readRecent(ctx context.Context, f *os.File, info os.FileInfo) (*recent, err
 	}
 }
 
-// add takes an entry that is older than all before it. A beginning counts only
-// when no end of its attempt is known.
-func (r *recent) add(e Entry, ended map[string]bool) {
-	if e.Place == (flow.Place{}) {
-		return
+// told turns the entries of a key, the latest first, into events, the latest last.
+// A beginning counts only when no end of its attempt is known.
+func told(entries []Entry) (events []flow.Event, cut bool) {
+	ended := map[string]bool{}
+	for _, e := range entries {
+		if ended[e.Attempt] && e.Outcome == Begun {
+			continue
+		}
+		ended[e.Attempt] = true
+		if len(events) == toldEvents {
+			cut = true
+			break
+		}
+		events = append(events, flow.Event{
+			Kind: flow.Acted, At: e.At, Layer: layerOf(e.Action), Source: "audit", Certainty: flow.Observed,
+			Place: e.Action, Outcome: string(e.Outcome), Worker: e.Who,
+		})
 	}
-	if e.Outcome == Begun && ended[e.Attempt] {
-		return
+	slices.Reverse(events)
+	return events, cut
+}
+
+// Of lists the entries of a key among the last 4 MiB of the file, the latest first.
+func (l *Log) Of(ctx context.Context, p flow.Place) ([]Entry, error) {
+	r, err := l.latest(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit file %s: %w", l.path, err)
 	}
-	ended[e.Attempt] = true
-	r.events[e.Place] = append(r.events[e.Place], flow.Event{
-		Kind: flow.Acted, At: e.At, Layer: layerOf(e.Action), Source: "audit", Certainty: flow.Observed,
-		Place: e.Action, Outcome: string(e.Outcome), Worker: e.Who,
-	})
+	return slices.Clone(r.entries[p]), nil
 }
 
 // layerOf is the layer that an action changes.
