@@ -91,6 +91,10 @@ func TestWhatMayNotBeReleased(t *testing.T) {
 	r.look(t, ReleaseLock, place("pay", "watched"))
 	r.set(t, "lock:pay:watched", "v", 40*time.Second)
 	r.wantRefused(t, ReleaseLock, place("pay", "watched"), "holder_alive")
+	// A watchdog extends this flow's locks: one set long after the record's last sign of life is such an extension.
+	r.record(t, "record", "watched", "1", 1, 10*time.Minute)
+	r.set(t, "lock:watched:1", "v", 50*time.Second)
+	r.wantRefused(t, ReleaseLock, place("watched", "1"), "holder_alive")
 	// Another id answers for this key.
 	r.record(t, "folded", "folded", "ABC", 1, time.Hour)
 	r.set(t, "lock:folded:abc", "v", 0)

@@ -57,6 +57,8 @@ func shopFlows(t testing.TB) []flow.Flow {
 			Lock:   &flow.RedisKey{Redis: "main", Template: template(t, "shared:{biz_id}"), TTL: time.Minute},
 			Marker: &flow.RedisKey{Redis: "main", Template: template(t, "sharedmarker:{biz_id}"), TTL: time.Hour}},
 		{Name: "folded", BizTypes: []string{"folded"}, Ledger: "folded", Lock: lock, Marker: marker, StaleAfter: 5 * time.Minute, Rerun: flow.RerunManual},
+		{Name: "watched", BizTypes: []string{"watched"}, Ledger: "orders", StaleAfter: 5 * time.Minute, Rerun: flow.RerunManual,
+			Lock: &flow.RedisKey{Redis: "main", Template: template(t, "lock:{biz_type}:{biz_id}"), TTL: time.Minute, Renewed: true}},
 		{Name: "logged", BizTypes: []string{"log"}, Ledger: "logged", Lock: lock, Marker: marker, StaleAfter: 5 * time.Minute, Rerun: flow.RerunManual},
 	}
 }

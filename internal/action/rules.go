@@ -103,6 +103,9 @@ func (p *Precheck) refuseAlive() {
 	}
 	lock, shape := p.Answer.Lock, p.Answer.Flow.Lock
 	if lock != nil && lock.State == flow.Found {
+		for _, n := range p.Answer.Verdict.Notes {
+			p.refuse(n.Code == "renewed" && !lock.Extended(), "holder_alive", flow.T("%v: its holder lives", "%v：持有者仍在运行", n.Text))
+		}
 		p.refuse(lock.Extended(), "holder_alive", flow.T("the lock was extended while this program watched: its holder lives", "本程序观察期间锁被续期：持有者仍在运行"))
 		held := shape.TTL - lock.TTL
 		p.refuse(len(p.rows()) == 0 && !lock.NoTTL && shape.TTL > 0 && held >= 0 && held <= acquireTime, "holder_alive", flow.T(
