@@ -124,6 +124,7 @@ func TestEveryRefusalThroughTheAPI(t *testing.T) {
 	r := newDeedRig(t)
 	r.settled(t, "pay", "pay", 0, 0)
 	r.settled(t, "lim", "limited.dlq", 0, 0)
+	r.settled(t, "str", "stream.dlq", 0, 0)
 	redisDo := func(args ...any) {
 		t.Helper()
 		if err := r.redis.Do(t.Context(), args...).Err(); err != nil {

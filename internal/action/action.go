@@ -131,6 +131,8 @@ func New(o Options) (*Actor, error) {
 type Effect struct {
 	Layer flow.Layer
 	Text  flow.Text
+	// Command is the exact statement; mostly empty.
+	Command string
 }
 
 // Refusal is why an action is not done. Codes are stable: they are API values.
@@ -169,7 +171,7 @@ func (p *Precheck) refuse(applies bool, code string, text flow.Text) {
 }
 
 func (p *Precheck) effect(layer flow.Layer, text flow.Text) {
-	p.Effects = append(p.Effects, Effect{layer, text})
+	p.Effects = append(p.Effects, Effect{Layer: layer, Text: text})
 }
 
 func (p *Precheck) warn(applies bool, text flow.Text) {

@@ -35,8 +35,9 @@ type RefusalJSON struct {
 
 // EffectJSON is what an action does to one layer.
 type EffectJSON struct {
-	Layer flow.Layer `json:"layer"`
-	Text  string     `json:"text"`
+	Layer   flow.Layer `json:"layer"`
+	Text    string     `json:"text"`
+	Command string     `json:"command,omitempty"`
 }
 
 // ResultJSON is a Result as API and command line give it.
@@ -65,7 +66,7 @@ func (p Precheck) JSON(lang flow.Language) PrecheckJSON {
 		Verdict: string(p.Answer.Verdict.Code), Ticket: p.Ticket.String(),
 	}
 	for _, e := range p.Effects {
-		j.Effects = append(j.Effects, EffectJSON{e.Layer, e.Text.In(lang)})
+		j.Effects = append(j.Effects, EffectJSON{e.Layer, e.Text.In(lang), e.Command})
 	}
 	for _, w := range p.Warnings {
 		j.Warnings = append(j.Warnings, w.In(lang))
@@ -101,6 +102,9 @@ func (p Precheck) WriteText(w io.Writer, lang flow.Language) error {
 	say(flow.T("%v: %s (flow %s), verdict %s", "%v：%s（流程 %s），判定 %s", p.Kind.Word(), p.Answer.Key, p.Answer.Flow.Name, string(p.Answer.Verdict.Code)))
 	for _, e := range p.Effects {
 		say(flow.T("  %-6s %v", "  %-6s %v", string(e.Layer), e.Text))
+		if e.Command != "" {
+			fmt.Fprintf(&out, "         $ %s\n", e.Command)
+		}
 	}
 	for _, t := range p.Warnings {
 		say(flow.T("  note: %v", "  注意：%v", t))

@@ -92,12 +92,17 @@ func (a *Actor) planRow(ctx context.Context, p *Precheck, row ledger.Row) {
 		return
 	}
 	p.plan = plan
+	if row.Phase != flow.Processing {
+		p.effect(flow.LayerMySQL, untouched())
+		return
+	}
 	times := flow.T("the table has no mapped update time, so no time is set", "表没有映射更新时间列，因此不设置时间")
 	if plan.Updated != "" {
 		times = flow.T("%s becomes the database's time of now", "%s 设为数据库当前时间", plan.Updated)
 	}
-	p.effect(flow.LayerMySQL, flow.T("%s: status %s becomes %s (failed), %v; only if status and times are still those shown here. %s", "%s：状态 %s 改为 %s（失败），%v；前提是状态和各时间仍与此处所示一致。%s",
-		whereIs(row), flow.Visible(plan.From), flow.Visible(plan.To), times, plan.SQL))
+	p.effect(flow.LayerMySQL, flow.T("%s: status %s becomes %s (failed), %v; only if status and times are still those shown here", "%s：状态 %s 改为 %s（失败），%v；前提是状态和各时间仍与此处所示一致",
+		whereIs(row), flow.Visible(plan.From), flow.Visible(plan.To), times))
+	p.Effects[len(p.Effects)-1].Command = plan.SQL + ";"
 }
 
 // compareRecord refuses a record that is not as it was on the screen. gone: there

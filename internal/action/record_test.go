@@ -29,7 +29,7 @@ func TestAStaleRecordIsSetBack(t *testing.T) {
 		p := place("pay", id)
 		r.record(t, "record", "pay", id, 1, time.Hour)
 		pre := r.look(t, ResetRecord, p)
-		if !pre.Allowed() || !pre.Kind.Retype() || len(pre.Effects) != 3 || !strings.Contains(pre.Effects[2].Text.EN, "UPDATE") {
+		if !pre.Allowed() || !pre.Kind.Retype() || len(pre.Effects) != 3 || !strings.Contains(pre.Effects[2].Command, "UPDATE") {
 			t.Fatalf("%q: %v %+v", id, codes(pre.Refusals), pre.Effects)
 		}
 		got := r.order(t, pre)
