@@ -265,7 +265,7 @@ func TestAStoreThatDoesNotAnswerRefusesOrFails(t *testing.T) {
 func TestWithoutAJournalNothingIsChanged(t *testing.T) {
 	r := newRig(t)
 	r.set(t, "lock:pay:1", "v", 0)
-	for _, path := range []string{"/dev/full", t.TempDir(), t.TempDir() + "/gone/audit"} {
+	for _, path := range []string{"/dev/null", t.TempDir(), t.TempDir() + "/gone/audit"} {
 		bad, err := audit.Open(path)
 		if err != nil {
 			t.Fatal(err)
