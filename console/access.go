@@ -17,9 +17,9 @@ import (
 	"idemscope/internal/flow"
 )
 
-// maxForm bounds what a form may send, in bytes: an id of 10 kB is three times as
-// long in a form, and may stand in it twice.
-const maxForm = 128 << 10
+// maxForm bounds what a form or an order may send, in bytes: an id of 10 kB is three
+// times as long in a form, and may stand in it twice and in its ticket.
+const maxForm = 256 << 10
 
 // needs lists the addresses that ask for something else than a person who may see
 // states. An address that is not listed is closed to everybody else.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"idemscope/internal/access"
+	"idemscope/internal/action"
 	"idemscope/internal/answer"
 	"idemscope/internal/audit"
 	"idemscope/internal/flow"
@@ -46,6 +47,15 @@ func (k *kept) take() []audit.Entry {
 // people of the tests; each one's password is the name.
 var people = []string{"carol", "bob", "alice"}
 
+// idleActor has nothing to do.
+type idleActor struct{}
+
+func (idleActor) Precheck(context.Context, flow.Place, action.Kind) (action.Precheck, error) {
+	return action.Precheck{}, nil
+}
+func (idleActor) Offers(context.Context, answer.Answer) []action.Precheck { return nil }
+func (idleActor) Do(context.Context, action.Ticket, string) action.Result { return action.Result{} }
+
 // guarded is a console with everything on it, and three people: carol without a
 // role, bob who may see, alice who may do everything.
 func guarded(t *testing.T, change func(*access.Options, *Options)) (http.Handler, *kept) {
@@ -68,6 +78,7 @@ func guarded(t *testing.T, change func(*access.Options, *Options)) (http.Handler
 	o.Findings = func() answer.Findings { return answer.Findings{} }
 	o.Doctor = cannedDoctor{}
 	o.Cleanup = busyBroom()
+	o.Actor, o.Audit = idleActor{}, openAudit(t)
 	o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "idem_up 1\n") })
 	if change != nil {
 		change(&guard, &o)
@@ -105,39 +116,44 @@ func call(h http.Handler, who, method, target string, form url.Values, headers .
 // decisions say of every address who may use it. An address that is not here fails
 // the test: whoever adds one decides.
 var decisions = map[string]string{
-	"GET /":                   "viewer",
-	"GET /search":             "viewer",
-	"GET /key":                "viewer",
-	"GET /api/v1/search":      "viewer",
-	"GET /api/v1/lookup":      "viewer",
-	"GET /findings":           "viewer",
-	"GET /findings.csv":       "viewer",
-	"GET /findings.json":      "viewer",
-	"GET /key.md":             "viewer",
-	"GET /api/v1/findings":    "viewer",
-	"GET /trace":              "viewer",
-	"GET /api/v1/trace":       "viewer",
-	"POST /trace":             "operator",
-	"GET /doctor":             "viewer",
-	"GET /api/v1/doctor":      "viewer",
-	"GET /flows":              "viewer",
-	"GET /flows/:name":        "viewer",
-	"GET /api/v1/flows":       "viewer",
-	"GET /api/v1/flows/:name": "viewer",
-	"GET /cleanup":            "viewer",
-	"GET /api/v1/cleanup":     "viewer",
-	"POST /cleanup/stop":      "operator",
-	"GET /metrics":            "viewer",
-	"GET /signin":             "everybody",
-	"POST /signin":            "everybody",
-	"GET /signin/oidc":        "everybody",
-	"GET /signin/callback":    "everybody",
-	"POST /signout":           "everybody",
-	"GET /static/:name":       "everybody",
-	"GET /favicon.ico":        "everybody",
-	"GET /favicon.svg":        "everybody",
-	"GET /healthz":            "everybody",
-	"GET /readyz":             "everybody",
+	"GET /":                      "viewer",
+	"GET /search":                "viewer",
+	"GET /key":                   "viewer",
+	"GET /api/v1/search":         "viewer",
+	"GET /api/v1/lookup":         "viewer",
+	"GET /findings":              "viewer",
+	"GET /findings.csv":          "viewer",
+	"GET /findings.json":         "viewer",
+	"GET /key.md":                "viewer",
+	"GET /api/v1/findings":       "viewer",
+	"GET /trace":                 "viewer",
+	"GET /api/v1/trace":          "viewer",
+	"POST /trace":                "operator",
+	"GET /doctor":                "viewer",
+	"GET /api/v1/doctor":         "viewer",
+	"GET /flows":                 "viewer",
+	"GET /flows/:name":           "viewer",
+	"GET /api/v1/flows":          "viewer",
+	"GET /api/v1/flows/:name":    "viewer",
+	"GET /cleanup":               "viewer",
+	"GET /api/v1/cleanup":        "viewer",
+	"POST /cleanup/stop":         "operator",
+	"GET /action":                "viewer",
+	"POST /action":               "operator",
+	"POST /api/v1/actions/:kind": "operator",
+	"GET /audit":                 "viewer",
+	"GET /api/v1/audit":          "viewer",
+	"GET /metrics":               "viewer",
+	"GET /signin":                "everybody",
+	"POST /signin":               "everybody",
+	"GET /signin/oidc":           "everybody",
+	"GET /signin/callback":       "everybody",
+	"POST /signout":              "everybody",
+	"GET /static/:name":          "everybody",
+	"GET /favicon.ico":           "everybody",
+	"GET /favicon.svg":           "everybody",
+	"GET /healthz":               "everybody",
+	"GET /readyz":                "everybody",
 }
 
 // mayBy lists who may, for each decision.
@@ -160,13 +176,17 @@ func TestWhoMayUseWhichAddress(t *testing.T) {
 		}
 		for _, who := range append([]string{""}, people...) {
 			k.take()
-			w := call(h, who, route.Method, strings.Replace(route.Path, ":name", "x", 1), nil)
+			w := call(h, who, route.Method, strings.NewReplacer(":name", "x", ":kind", "release-lock").Replace(route.Path), nil)
 			away := w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden ||
 				w.Code == http.StatusSeeOther && (strings.Contains(w.Header().Get("Location"), "signin?return") || w.Header().Get("Location") == "./signin" && route.Path == "/")
 			if name == "POST /signin" {
 				away = w.Code != http.StatusUnauthorized // an empty password is not taken, but looked at
 			}
-			if decision == "operator" && who == "alice" {
+			if name == "POST /api/v1/actions/:kind" && who == "alice" {
+				away = w.Code != http.StatusBadRequest // she may; she sent no order
+				k.take()
+				k.entries = append(k.entries, audit.Entry{})
+			} else if decision == "operator" && who == "alice" {
 				// She may; her form has no token.
 				away = !strings.Contains(w.Body.String(), "has no token")
 			}

@@ -226,24 +226,27 @@ func (c *console) planAnew(g *gin.Context, v visit) error {
 	return c.Cleanup.Replan(ctx, name)
 }
 
-// stopCleanup ends a run, for operators alone.
+// stopCleanup ends a run.
 func (c *console) stopCleanup(g *gin.Context, v visit) error {
-	task, err := c.cleanupForm(g)
-	person := access.Of(g.Request.Context())
-	switch {
-	case err != nil:
-		return err
-	case !c.Actions:
+	if !c.Actions {
 		return actionsOff()
-	case !person.May(access.Operator):
-		return operatorsOnly()
 	}
-	who := person.Name
+	task, err := c.cleanupForm(g)
+	if err != nil {
+		return err
+	}
+	who := access.Of(g.Request.Context()).Name
 	if who == "" {
 		who = "console"
 	}
-	if err := c.Cleanup.Stop(task.Name, who); err != nil {
-		return notStopped(err)
+	err = c.deed(g, "cleanup-stop", task.Name, "", func() *fault {
+		if err := c.Cleanup.Stop(task.Name, who); err != nil {
+			return notStopped(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return seeCleanup(g, v)
 }

@@ -164,14 +164,6 @@ func badCleanupForm() *fault {
 	}
 }
 
-func operatorsOnly() *fault {
-	return &fault{
-		Status: http.StatusForbidden, Code: "operators_only",
-		Title:  flow.T("Only an operator may stop a cleanup.", "只有操作员可以停止清理。"),
-		Remedy: flow.T("Sign in as somebody with the role operator.", "请以具有 operator 角色的人员登录。"),
-	}
-}
-
 func notStopped(cause error) *fault {
 	return &fault{
 		Status: http.StatusInternalServerError, Code: "not_stopped",

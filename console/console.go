@@ -62,6 +62,11 @@ type Options struct {
 	Guard *access.Guard
 	// Environment names what the stores belong to, such as production; it may be empty.
 	Environment string
+	// Actor changes single keys; nil means that nothing of a key can be changed.
+	Actor Actor
+	// Audit keeps and shows every attempt; nil means that there is no such page.
+	// Mandatory with an Actor.
+	Audit Journal
 	// Doctor examines the set-up; nil means that there is no such page.
 	Doctor Doctor
 	// Metrics is served under /metrics; nil means that there is no such page.
@@ -107,6 +112,9 @@ func router(o Options) (*gin.Engine, error) {
 	c := &console{Options: o}
 	if o.Desk == nil || len(o.Flows) == 0 {
 		return nil, errors.New("console: a desk and at least one flow are mandatory")
+	}
+	if o.Actor != nil && o.Audit == nil {
+		return nil, errors.New("console: actions need a journal")
 	}
 	if o.Language != "" && o.Language != "auto" {
 		language, ok := flow.ParseLanguage(o.Language)
@@ -174,6 +182,11 @@ func (c *console) routes() (*gin.Engine, error) {
 	get("/trace", c.visit(c.trace))
 	get("/api/v1/trace", c.visit(c.traceJSON))
 	engine.POST("/trace", c.visit(c.changeTrace))
+	get("/action", c.visit(c.action))
+	engine.POST("/action", c.visit(c.changeKey))
+	engine.POST("/api/v1/actions/:kind", c.visit(c.actionJSON))
+	get("/audit", c.visit(c.audit))
+	get("/api/v1/audit", c.visit(c.auditJSON))
 	get("/doctor", c.visit(c.doctor))
 	get("/api/v1/doctor", c.visit(c.doctorJSON))
 	get("/signin", c.visit(c.signIn))

@@ -51,6 +51,7 @@ type keyPage struct {
 	// read anew by itself.
 	JSON, Again, JSONFile, ReportFile, RefreshOn, RefreshOff string
 	UsualRefresh                                             int
+	Actions                                                  actionsView
 }
 
 // keyView is the question.
@@ -76,8 +77,8 @@ func newVerdictView(v verdict.Verdict) verdictView {
 
 func newKeyView(k flow.Key) keyView { return keyView{Type: newIdent(k.BizType), ID: newIdent(k.BizID)} }
 
-// asked finds the place of the key that the visit names.
-func (c *console) asked(v visit) (flow.Place, error) {
+// places are the flows of the key that the visit names.
+func (c *console) places(v visit) ([]flow.Place, error) {
 	var k flow.Key
 	var flowName string
 	for _, p := range []struct {
@@ -87,15 +88,20 @@ func (c *console) asked(v visit) (flow.Place, error) {
 	}{{"type", &k.BizType, true}, {"id", &k.BizID, true}, {"flow", &flowName, false}} {
 		text, given, err := v.text(p.name)
 		if err != nil {
-			return flow.Place{}, err
+			return nil, err
 		}
 		// An empty id is a key like any other: consumers do get messages without one.
 		if p.mandatory && !given {
-			return flow.Place{}, missingParameter(p.name)
+			return nil, missingParameter(p.name)
 		}
 		*p.into = text
 	}
-	places, err := c.Desk.Places(k, flowName)
+	return c.Desk.Places(k, flowName)
+}
+
+// asked finds the place of the key that the visit names.
+func (c *console) asked(v visit) (flow.Place, error) {
+	places, err := c.places(v)
 	if err != nil {
 		return flow.Place{}, err
 	}
@@ -156,6 +162,7 @@ func (c *console) key(g *gin.Context, v visit) error {
 		return err
 	}
 	view := c.newKeyPage(v, shownTo(v, a))
+	view.Actions = c.newActionsView(g, v, a)
 	view.Pasted, view.Refresh = c.newPasted(v, <-pasted), refresh
 	return c.render(g, http.StatusOK, v.lang, "key", view)
 }

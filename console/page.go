@@ -34,6 +34,8 @@ type page struct {
 	CleanupPage string
 	// DoctorPage is the address of the report on the set-up; empty when there is none.
 	DoctorPage string
+	// AuditPage is the address of the list of attempts; empty when there is none.
+	AuditPage string
 	// Chosen: the form passes the language on.
 	Chosen bool
 	// Query is what the search box holds, Focus puts the cursor there.
@@ -109,10 +111,15 @@ func (c *console) newPage(v visit, name string) page {
 	if c.Doctor != nil {
 		examined = v.link("doctor", nil)
 	}
+	audited := ""
+	if c.Audit != nil {
+		audited = v.link("audit", nil)
+	}
 	person, signOut := signedIn(v)
 	return page{
 		FlowsPage:   figures,
 		CleanupPage: cleanup,
+		AuditPage:   audited,
 		DoctorPage:  examined,
 		Traces:      traces,
 		Findings:    findings, Lang: v.lang, Name: name, Root: v.root, Home: v.link("", nil), Find: v.root + "search", Chosen: v.chosen,

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -59,7 +60,6 @@ type tracePage struct {
 	Says traceWords
 	// Allowed: the configuration lets an operator arm one.
 	Allowed     bool
-	Action      string
 	Brokers     []traceView
 	JSON, Again string
 }
@@ -151,7 +151,9 @@ func (c *console) changeTrace(g *gin.Context, v visit) error {
 	}
 	switch form.Get("do") {
 	case "disarm":
-		c.Traces.Disarm(broker)
+		if err := c.deed(g, "trace-disarm", broker, "", func() *fault { c.Traces.Disarm(broker); return nil }); err != nil {
+			return err
+		}
 	case "arm":
 		if err := c.arm(g, broker, form); err != nil {
 			return err
@@ -173,10 +175,12 @@ func (c *console) arm(g *gin.Context, broker string, form url.Values) error {
 	if form.Get("agreed") != "yes" {
 		return notAgreed()
 	}
-	if reason := c.Traces.Arm(g.Request.Context(), broker, time.Duration(minutes)*time.Minute); reason != nil {
-		return notArmed(*reason)
-	}
-	return nil
+	return c.deed(g, "trace-arm", broker, fmt.Sprintf("%d min", minutes), func() *fault {
+		if reason := c.Traces.Arm(g.Request.Context(), broker, time.Duration(minutes)*time.Minute); reason != nil {
+			return notArmed(*reason)
+		}
+		return nil
+	})
 }
 
 func (c *console) traceJSON(g *gin.Context, v visit) error {

@@ -25,7 +25,7 @@ type words struct {
 	JSON, Again, Language, Times, Copy, Copied, Expired, Units                               flow.Text
 	Hits, NoTrace, NoTraceLead, HitsLead, NothingAsked, Cut, Sought                          flow.Text
 	Meant, Looked, Findings, FlowsLink, Cleanup, Traces, Doctor                              flow.Text
-	Environment, SignedIn, SignOut, Hidden                                                   flow.Text
+	Environment, SignedIn, SignOut, Hidden, Audit                                            flow.Text
 	Timeline, TimelineLead, Impossible, Sources                                              flow.Text
 }
 
@@ -47,6 +47,7 @@ func newWords() words {
 		SignedIn:     flow.T("Signed in as", "当前登录用户"),
 		SignOut:      flow.T("Sign out", "退出登录"),
 		Hidden:       answer.HiddenWords(),
+		Audit:        flow.T("Audit", "操作审计"),
 
 		Accepts:      flow.T("What the box takes", "可以输入"),
 		AcceptsID:    flow.T("a biz_id alone: every biz_type is asked", "单独的业务 ID：会查询所有业务类型"),

@@ -40,6 +40,7 @@ type commands struct {
 	Doctor   doctorCommand   `cmd:"" help:"Examine tables, Redis and queues: is this set-up able to be idempotent?"`
 	Init     initCommand     `cmd:"" help:"Look at a database, a Redis and a broker, and write a first configuration."`
 	Janitor  janitorCommand  `cmd:"" help:"Delete or archive old completed records, in small batches."`
+	Action   actionCommand   `cmd:"" help:"Release a lock, clear a marker, set a stale record back, or replay a dead letter: one key, one at a time."`
 	Check    configCommand   `cmd:"" name:"config" help:"Work on the configuration."`
 	RabbitMQ rabbitCommand   `cmd:"" name:"rabbitmq" help:"Make a tap, or arm a trace, of a RabbitMQ."`
 	Demo     demoCommand     `cmd:"" help:"Start private servers and traffic, and serve the console on them."`

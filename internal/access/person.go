@@ -43,6 +43,12 @@ func With(ctx context.Context, p Person) context.Context {
 	return context.WithValue(ctx, personKey{}, p)
 }
 
+// Known reports whether somebody has said who asks, if only that it is nobody.
+func Known(ctx context.Context) bool {
+	_, known := ctx.Value(personKey{}).(Person)
+	return known
+}
+
 // Of returns the person of the context; without one, nobody with no right.
 func Of(ctx context.Context) Person {
 	p, _ := ctx.Value(personKey{}).(Person)

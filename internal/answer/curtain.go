@@ -46,6 +46,18 @@ func (a Answer) Masked(mask func(string) string) Answer {
 	})
 }
 
+// ShownTo returns the answer as somebody may see it: behind the mask, if there is
+// one, and without payloads unless they may be seen.
+func (a Answer) ShownTo(payload bool, mask func(string) string) Answer {
+	if mask != nil {
+		a = a.Masked(mask)
+	}
+	if !payload {
+		a = a.Hidden()
+	}
+	return a
+}
+
 // behind returns the answer with every result and every payload in Redis changed.
 // The given answer stays as it is.
 func (a Answer) behind(result func(*ledger.Row), value func(*dossier.RedisEvidence)) Answer {

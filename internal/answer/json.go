@@ -24,9 +24,11 @@ type JSON struct {
 	Marker  *RedisJSON  `json:"marker"`
 	Broker  *BrokerJSON `json:"broker"`
 	// Tap, Trace and Trail are null where they are not set up.
-	Tap      *AccountJSON `json:"tap"`
-	Trace    *AccountJSON `json:"trace"`
-	Trail    *AccountJSON `json:"trail"`
+	Tap   *AccountJSON `json:"tap"`
+	Trace *AccountJSON `json:"trace"`
+	Trail *AccountJSON `json:"trail"`
+	// Audit is what people tried to change; null where nothing can be changed.
+	Audit    *AccountJSON `json:"audit"`
 	Timeline []EntryJSON  `json:"timeline"`
 	At       string       `json:"at"`
 	Took     float64      `json:"took"`
@@ -170,10 +172,14 @@ func (a Answer) JSON(lang flow.Language) JSON {
 		Lock:   redisJSON(a.Lock, lang), Marker: redisJSON(a.Marker, lang),
 		Broker: brokerJSON(a.Broker, lang),
 		Tap:    accountJSON(a.Tap, lang), Trace: accountJSON(a.Trace, lang), Trail: accountJSON(a.Trail, lang),
+		Audit:    accountJSON(a.Audit, lang),
 		Timeline: storyJSON(a.Story(), lang),
 		At:       a.At.Format(time.RFC3339Nano), Took: a.Took.Seconds(),
 	}
 }
+
+// NewKeyJSON is the key with its true bytes.
+func NewKeyJSON(k flow.Key) KeyJSON { return keyJSON(k) }
 
 func keyJSON(k flow.Key) KeyJSON {
 	return KeyJSON{BizType: k.BizType, BizID: k.BizID, BizTypeHex: hexUnlessText(k.BizType), BizIDHex: hexUnlessText(k.BizID)}

@@ -93,6 +93,7 @@ func Sources(d dossier.Dossier) []Source {
 		{flow.T("Tap of the broker", "旁路采集"), verdict.PieceTap, d.Tap},
 		{flow.T("Trace of the broker", "投递跟踪"), verdict.PieceTrace, d.Trace},
 		{flow.T("Trail of the consumers", "消费轨迹"), verdict.PieceTrail, d.Trail},
+		{flow.T("Actions of people", "人工操作"), verdict.PieceAudit, d.Audit},
 	} {
 		if s.Account != nil {
 			all = append(all, s)

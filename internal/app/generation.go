@@ -12,6 +12,7 @@ import (
 	"idemscope/console"
 	"idemscope/exporter"
 	"idemscope/internal/access"
+	"idemscope/internal/action"
 	"idemscope/internal/config"
 	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
@@ -51,7 +52,7 @@ func newGeneration(c *config.Config, process prometheus.Gatherer, cleaned *janit
 		_ = s.close()
 		return nil, err
 	}
-	if g.guard, err = newGuard(c, memory, nil, logger); err != nil {
+	if g.guard, err = newGuard(c, memory, s.audit, logger); err != nil {
 		_ = s.close()
 		return nil, err
 	}
@@ -102,6 +103,10 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 			return s.redis[c.Counters.Redis].Counters(ctx, c.Counters.Prefix)
 		}
 	}
+	actor, err := s.actor(c, desk, logger)
+	if err != nil {
+		return nil, err
+	}
 	examiner, err := s.doctor(c)
 	if err != nil {
 		return nil, err
@@ -118,9 +123,18 @@ func (g *generation) rooms(process prometheus.Gatherer, logger *slog.Logger) (*e
 		Figures: exported.Figures, Grafana: c.Console.Grafana, Cleanup: g.cleanup.offered(len(s.tasks)),
 		Doctor: examiner,
 		Guard:  g.guard, Environment: c.Console.Environment,
+		Actor: consoleActor(actor), Audit: s.audit,
 		Language: string(c.Console.Language), Zone: c.TimeZone, Version: Version, Logger: logger,
 	})
 	return exported, err
+}
+
+// consoleActor is nil for the console when actions are off.
+func consoleActor(a *action.Actor) console.Actor {
+	if a == nil {
+		return nil
+	}
+	return a
 }
 
 // close stops the loops, lets open requests end, and closes the stores.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"idemscope/internal/answer"
+	"idemscope/internal/audit"
 	"idemscope/internal/broker/rabbitmq"
 	"idemscope/internal/broker/rabbitmq/tap"
 	"idemscope/internal/config"
@@ -28,6 +29,10 @@ type stores struct {
 	tapped, traced map[string]dossier.Teller
 	// trail tells the steps that consumers report; nil when it is not set up.
 	trail dossier.Teller
+	// audit keeps every attempt to change something; acts tells of them on look-ups,
+	// and is nil when nothing can be changed.
+	audit *audit.Log
+	acts  dossier.Teller
 	// tasks are what the janitor may do.
 	tasks []janitor.Task
 	stops []func() error
@@ -45,7 +50,7 @@ func openStores(c *config.Config) (*stores, error) {
 		tapped:  map[string]dossier.Teller{},
 		traced:  map[string]dossier.Teller{},
 	}
-	for _, open := range []func(*config.Config) error{s.openLedgers, s.openRedis, s.openBrokers, s.openTaps, s.openTasks} {
+	for _, open := range []func(*config.Config) error{s.openLedgers, s.openRedis, s.openBrokers, s.openTaps, s.openTasks, s.openAudit} {
 		if err := open(c); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
@@ -85,11 +90,7 @@ func (s *stores) openLedgers(c *config.Config) error {
 
 func (s *stores) openRedis(c *config.Config) error {
 	for _, r := range c.Redis {
-		store, err := lockstore.New(lockstore.Options{
-			Name: r.Name, Addresses: r.Addresses, Mode: string(r.Mode), MasterName: r.MasterName, DB: r.DB,
-			User: r.User, Password: r.Password.Reveal(), SentinelUser: r.SentinelUser, SentinelPassword: r.SentinelPassword.Reveal(),
-			TLS: r.TLS.Client(), Timeout: max(c.Console.LookupTimeout, exporterTimeout),
-		})
+		store, err := lockstore.New(redisOptions(c, r))
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.At("redis."+r.Name), err)
 		}
@@ -100,6 +101,15 @@ func (s *stores) openRedis(c *config.Config) error {
 		s.trail = s.redis[c.Counters.Redis].NewTrailScan(c.Counters.Prefix)
 	}
 	return nil
+}
+
+// redisOptions describe a configured Redis, with the user that reads.
+func redisOptions(c *config.Config, r config.Redis) lockstore.Options {
+	return lockstore.Options{
+		Name: r.Name, Addresses: r.Addresses, Mode: string(r.Mode), MasterName: r.MasterName, DB: r.DB,
+		User: r.User, Password: r.Password.Reveal(), SentinelUser: r.SentinelUser, SentinelPassword: r.SentinelPassword.Reveal(),
+		TLS: r.TLS.Client(), Timeout: max(c.Console.LookupTimeout, exporterTimeout),
+	}
 }
 
 func (s *stores) openBrokers(c *config.Config) error {
@@ -141,6 +151,7 @@ func (s *stores) desk(c *config.Config) (*answer.Desk, error) {
 		Taps:     s.tapped,
 		Traces:   s.traced,
 		Trail:    s.trail,
+		Audit:    s.acts,
 		Deadline: c.Console.LookupTimeout,
 	})
 	if err != nil {

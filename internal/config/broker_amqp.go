@@ -53,6 +53,16 @@ func (s *section) trace(b *Broker) Trace {
 	}
 }
 
+// replay reads the section act of a broker; empty without one.
+func (s *section) replay(b *Broker) Secret {
+	part := s.section("act")
+	if part == nil {
+		return ""
+	}
+	defer part.close()
+	return part.amqp(b)
+}
+
 // amqp reads an AMQP URL. Nothing of it is quoted in an error: it holds a password.
 func (s *section) amqp(b *Broker) Secret {
 	text := s.required("amqp", amqpHelp)
@@ -103,6 +113,12 @@ func (t Trace) redacted() *group {
 	g.text("amqp", redactedURL(t.AMQP))
 	g.text("user", t.User)
 	g.text("password", t.Password.String())
+	return g
+}
+
+func (b Broker) redactedReplay() *group {
+	g := &group{}
+	g.text("amqp", redactedURL(b.Replay))
 	return g
 }
 

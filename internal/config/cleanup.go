@@ -89,14 +89,14 @@ type Throttle struct {
 }
 
 // act reads the credential of a server with which it may be changed; without a name when there is none.
-func (s *section) act() Account {
+func (s *section) act(help string) Account {
 	part := s.section("act")
 	if part == nil {
 		return Account{}
 	}
 	defer part.close()
 	return Account{
-		User:     part.required("user", "name a MySQL user that may do what actions and the janitor need; the user above stays for reading"),
+		User:     part.required("user", help),
 		Password: part.password(),
 	}
 }
@@ -323,9 +323,9 @@ func (t CleanupTask) redacted() *group {
 	return g
 }
 
-func (m MySQL) redactedAct() *group {
+func (a Account) redacted() *group {
 	g := &group{}
-	g.text("user", m.Act.User)
-	g.text("password", m.Act.Password.String())
+	g.text("user", a.User)
+	g.text("password", a.Password.String())
 	return g
 }

@@ -88,6 +88,9 @@ type Redis struct {
 	KeyPrefix string
 	// TLS is nil for a plain connection.
 	TLS *TLS
+	// Act is the second user, with which locks and markers are deleted; without a
+	// name when there is none.
+	Act Account
 }
 
 // BrokerType is a kind of broker.
@@ -110,6 +113,8 @@ type Broker struct {
 	// Tap and Trace have no AMQP unless they are configured.
 	Tap   Tap
 	Trace Trace
+	// Replay is the AMQP URL with which dead letters are replayed; empty when there is none.
+	Replay Secret
 }
 
 // Ledger is one idempotency table. What its fields mean together is judged by
@@ -149,7 +154,7 @@ type Console struct {
 	Language flow.Language
 	// LookupTimeout bounds the look-up in each store: 100ms to 30s.
 	LookupTimeout time.Duration
-	// Actions: an operator may change something from the console.
+	// Actions: an operator may change something, from the console or the command line.
 	Actions bool
 	// Grafana is the http or https URL of the Grafana that has the dashboards,
 	// without a trailing slash; empty when there is none.
@@ -163,6 +168,8 @@ type Console struct {
 	Auth Auth
 	// Mask hides parts of messages and results.
 	Mask Mask
+	// Audit is the path of the file that keeps every attempt.
+	Audit string
 }
 
 // Exporter is the collection of metrics.

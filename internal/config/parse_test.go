@@ -21,7 +21,7 @@ func TestDefaults(t *testing.T) {
 		Brokers:  []Broker{{Name: "rabbit", Type: RabbitMQ, Management: "http://127.0.0.1:15672", Vhost: "/", User: "monitor"}},
 		Ledgers:  []Ledger{{Name: "orders", MySQL: "main", Table: "idempotent_record", Preset: "idempotent_record"}},
 		Flows:    []flow.Flow{{Name: "payments", BizTypes: []string{"order_paid"}, Ledger: "orders", StaleAfter: 5 * time.Minute, OnProcessing: flow.Refuse, Rerun: flow.RerunManual}},
-		Console:  Console{LookupTimeout: time.Second},
+		Console:  Console{LookupTimeout: time.Second, Audit: "idemscope-audit.jsonl"},
 		Exporter: Exporter{Interval: 5 * time.Second, Lookback: 24 * time.Hour, MaxBizTypes: 200, Findings: Findings{PerSecond: 20}, Sweep: Sweep{KeysPerSecond: 2000, Pause: time.Minute}},
 		file:     c.file,
 		places:   c.places,

@@ -72,7 +72,7 @@ func (m MySQL) redacted() *group {
 	g.add("replica", m.Replica)
 	g.add("max_connections", m.MaxConnections)
 	g.tls(m.TLS)
-	g.part("act", m.redactedAct())
+	g.part("act", m.Act.redacted())
 	return g
 }
 
@@ -88,6 +88,7 @@ func (r Redis) redacted() *group {
 	g.text("sentinel_password", r.SentinelPassword.String())
 	g.text("key_prefix", r.KeyPrefix)
 	g.tls(r.TLS)
+	g.part("act", r.Act.redacted())
 	return g
 }
 
@@ -101,6 +102,7 @@ func (b Broker) redacted() *group {
 	g.tls(b.TLS)
 	g.part("tap", b.Tap.redacted())
 	g.part("trace", b.Trace.redacted())
+	g.part("act", b.redactedReplay())
 	return g
 }
 
@@ -165,6 +167,9 @@ func (c Console) redacted() *group {
 	g.text("path_prefix", c.PathPrefix)
 	g.part("auth", c.redactedAuth())
 	g.part("mask", c.Mask.redacted())
+	audit := &group{}
+	audit.text("file", c.Audit)
+	g.part("audit", audit)
 	return g
 }
 

@@ -141,7 +141,21 @@ func (s *section) console() Console {
 		PathPrefix:    part.pathPrefix(),
 		Auth:          part.auth(),
 		Mask:          part.mask(),
+		Audit:         part.audit(),
 	}
+}
+
+// auditFile is where attempts are kept unless the file says otherwise.
+const auditFile = "idemscope-audit.jsonl"
+
+// audit reads the path of the audit file.
+func (s *section) audit() string {
+	part := s.section("audit")
+	if part == nil {
+		return s.filePath(auditFile)
+	}
+	defer part.close()
+	return s.filePath(part.required("file", "name the file that keeps every attempt to change something"))
 }
 
 // grafana reads where the dashboards are. The address stands in pages, so it must hold no password.

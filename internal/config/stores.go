@@ -21,7 +21,7 @@ func (s *section) mysql(name string) MySQL {
 		Replica:        s.flag("replica"),
 		MaxConnections: s.whole("max_connections", 4, 1, 50),
 		TLS:            s.tls(),
-		Act:            s.act(),
+		Act:            s.act("name a MySQL user that may do what actions and the janitor need; the user above stays for reading"),
 	}
 	address, socket := s.value("address"), s.value("socket")
 	switch {
@@ -51,6 +51,7 @@ func (s *section) redis(name string) Redis {
 		SentinelPassword: Secret(s.text("sentinel_password")),
 		KeyPrefix:        s.text("key_prefix"),
 		TLS:              s.tls(),
+		Act:              s.act("name a Redis user that may run EVAL, TYPE, PTTL, GET and DEL on locks and markers; the user above stays for reading"),
 	}
 	for _, address := range addresses {
 		s.hostPort(address.value, address.text, "127.0.0.1:6379")
@@ -99,7 +100,7 @@ func (s *section) broker(name string) Broker {
 	if b.Vhost == "" {
 		b.Vhost = "/"
 	}
-	b.Tap, b.Trace = s.tap(&b), s.trace(&b)
+	b.Tap, b.Trace, b.Replay = s.tap(&b), s.trace(&b), s.replay(&b)
 	if b.Management == "" {
 		return b
 	}

@@ -29,6 +29,9 @@ type Dossier struct {
 	// the armed trace of the broker, and the steps that consumers report. Each is
 	// nil when it is not set up.
 	Tap, Trace, Trail *flow.Account
+	// Audit is what people tried to change about the key through us; nil when
+	// nothing can be changed. It is no evidence for a verdict.
+	Audit *flow.Account
 	// P99 is the run time that 99 % of the runs of this biz_type stay below, by
 	// the consumers' own counters. Zero: they do not count, or not enough yet.
 	P99 time.Duration

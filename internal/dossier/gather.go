@@ -50,6 +50,8 @@ type Options struct {
 	Taps, Traces map[string]Teller
 	// Trail tells the steps that consumers report. May be nil.
 	Trail Teller
+	// Audit tells what people tried to change. May be nil.
+	Audit Teller
 	// P99 tells the run time that 99 % of the runs of a biz_type stay below; 0 when
 	// nobody counts. May be nil.
 	P99 func(ctx context.Context, bizType string) (time.Duration, error)
@@ -111,11 +113,11 @@ func (g *Gatherer) Gather(ctx context.Context, f flow.Flow, k flow.Key) Dossier 
 	if f.Queue != nil {
 		tap, trace = g.askTeller(ctx, g.options.Taps[f.Queue.Broker], f, k), g.askTeller(ctx, g.options.Traces[f.Queue.Broker], f, k)
 	}
-	trail := g.askTeller(ctx, g.options.Trail, f, k)
+	trail, audited := g.askTeller(ctx, g.options.Trail, f, k), g.askTeller(ctx, g.options.Audit, f, k)
 	p99 := g.askP99(ctx, k)
 
 	d := Dossier{Key: k, Flow: f, P99: <-p99}
-	d.Tap, d.Trace, d.Trail = <-tap, <-trace, <-trail
+	d.Tap, d.Trace, d.Trail, d.Audit = <-tap, <-trace, <-trail, <-audited
 	d.Record, d.Lock, d.Marker, d.Broker = <-record, <-lock, <-marker, <-queues
 	if d.mayHaveMoved() {
 		second := &Gatherer{options: g.options, until: g.last}

@@ -42,6 +42,10 @@ const (
 	RecordArchived  EventKind = "record_archived"
 )
 
+// Acted: a person tried to change something through us. The event's Place is the
+// name of the action, its Worker who did it.
+const Acted EventKind = "action"
+
 // Certainty says how an event came to be known.
 type Certainty string
 

@@ -12,9 +12,11 @@
 // evictions, and whether a sweep still talks to the same server), TIME (the
 // server's clock) and CONFIG GET (whether expirations are published, and whether
 // a restart keeps keys). Expirations need SUBSCRIBE to the
-// channel __keyevent@DB__:expired.
+// channel __keyevent@DB__:expired. A Release needs EVAL, TYPE, PTTL, GET and DEL on
+// the keys of locks and markers.
 //
 // It is not a lock library: it takes no lock, and it runs no command that
-// writes, blocks, or takes the server's time in proportion to its keys: a sweep
-// walks them a page at a time, at the pace that it is given.
+// blocks, or takes the server's time in proportion to its keys: a sweep walks
+// them a page at a time, at the pace that it is given. Nothing writes but
+// Release, which deletes one key that is still as it was seen.
 package lockstore

@@ -33,6 +33,9 @@ func (e *Error) Error() string { return e.Source + ": " + e.Text.EN }
 // Unwrap gives the client library's error.
 func (e *Error) Unwrap() error { return e.cause }
 
+// Words are the explanation for people.
+func (e *Error) Words() flow.Text { return e.Text }
+
 // The command in Redis's sentences about a missing permission and about a
 // command that it does not know.
 var (

@@ -51,6 +51,8 @@ type Options struct {
 	TLS *tls.Config
 	// Timeout bounds one call to the store, connecting included. Zero means 1 s.
 	Timeout time.Duration
+	// Once: nothing is sent a second time after a failure, as a change must not be.
+	Once bool
 }
 
 // Store reads one configured Redis. It is safe for concurrent use.
@@ -120,6 +122,11 @@ func (o Options) check() error {
 }
 
 func (o Options) universal(dials *atomic.Uint64) *redis.UniversalOptions {
+	retries, redirects := 1, 2
+	if o.Once {
+		// 0 would mean the library's default. A cluster's client counts lost connections as redirects.
+		retries, redirects = -1, -1
+	}
 	return &redis.UniversalOptions{
 		Addrs:            o.Addresses,
 		IsClusterMode:    o.Mode == ModeCluster,
@@ -139,8 +146,8 @@ func (o Options) universal(dials *atomic.Uint64) *redis.UniversalOptions {
 
 		// One retry covers an idle connection that the server has closed. A
 		// redirect is the cluster's counterpart.
-		MaxRetries:            1,
-		MaxRedirects:          2,
+		MaxRetries:            retries,
+		MaxRedirects:          redirects,
 		DialerRetries:         1,
 		ContextTimeoutEnabled: true,
 		DialTimeout:           o.Timeout,

@@ -55,6 +55,7 @@ func Of(d dossier.Dossier) []Entry {
 	entries = append(entries, ofAccount(d.Tap, 0)...)
 	entries = append(entries, ofAccount(d.Trace, 0)...)
 	entries = append(entries, ofAccount(d.Trail, d.RedisAhead())...)
+	entries = append(entries, ofAccount(d.Audit, 0)...)
 	slices.SortStableFunc(entries, func(a, b Entry) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(order(a.Kind), order(b.Kind)))
 	})
@@ -75,7 +76,7 @@ func order(k flow.EventKind) int {
 	return slices.Index([]flow.EventKind{
 		flow.Published, flow.Delivered, flow.Received, flow.StatusChecked, flow.LockTried, flow.LockTaken, flow.RecordTried, flow.RecordCreated,
 		flow.RunBegan, flow.RecordUpdated, flow.RunDone, flow.RunFailed, flow.RecordCompleted, flow.RecordFailed, flow.MarkerSet, flow.Unlocked,
-		flow.Acked, flow.GivenBack, flow.DeadLettered, flow.RecordArchived, flow.LockExpires, flow.MarkerExpires,
+		flow.Acked, flow.GivenBack, flow.DeadLettered, flow.RecordArchived, flow.Acted, flow.LockExpires, flow.MarkerExpires,
 	}, k)
 }
 
@@ -192,6 +193,8 @@ func wordOf(e flow.Event) flow.Text {
 		return flow.T("acked", "确认（ack）")
 	case flow.GivenBack:
 		return flow.T("given back", "退回消息（nack）")
+	case flow.Acted:
+		return flow.T("action %s", "操作 %s", place)
 	}
 	return flow.T("%s", "%s", flow.Visible(string(e.Kind)))
 }

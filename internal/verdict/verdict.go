@@ -87,6 +87,7 @@ const (
 	PieceTap    Piece = "tap"
 	PieceTrace  Piece = "trace"
 	PieceTrail  Piece = "trail"
+	PieceAudit  Piece = "audit"
 	PieceLock   Piece = "lock"
 	PieceMarker Piece = "marker"
 	PieceRecord Piece = "record"
