@@ -140,7 +140,7 @@ func (s *store) restore(ctx context.Context) error {
 	if err := s.db.QueryRowContext(ctx, "SHOW MASTER STATUS").Scan(&log, &position, &ignored, &ignored); err != nil {
 		return err
 	}
-	if err := s.run(ctx, "PURGE BINARY LOGS TO '"+log+"'"); err != nil {
+	if err := s.run(ctx, "PURGE BINARY LOGS TO '"+log+"'", "ANALYZE TABLE "+table); err != nil {
 		return err
 	}
 	for _, index := range []string{"PRIMARY", "uk_biz"} {

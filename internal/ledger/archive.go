@@ -33,9 +33,12 @@ func moveSQL(l *layout, archive table, columns []string, ids string) string {
 		archive.quoted(), list, list, l.schema.table.quoted(), quote(l.keyIndex), key, ids, key)
 }
 
-// deleteIDsSQL deletes the rows with these ids, if they still may go.
-func (r rule) deleteIDsSQL(ids string, put writer) string {
-	return fmt.Sprintf("DELETE FROM %s WHERE %s IN (%s) AND %s", r.layout.schema.table.quoted(), quote(r.layout.key.name), ids, r.candidate(put))
+// deleteIDsSQL deletes the rows of a range with these ids, if they still may go.
+// With a list alone and stale statistics a server may read, and lock, the whole
+// table; the range is what it can count, and "+ 0" leaves it no other way.
+func (r rule) deleteIDsSQL(in Range, ids string, put writer) string {
+	key := quote(r.layout.key.name)
+	return fmt.Sprintf("DELETE FROM %s WHERE %s > %d AND %s <= %d AND %s + 0 IN (%s) AND %s", r.layout.schema.table.quoted(), key, in.After, key, in.To, key, ids, r.candidate(put))
 }
 
 // idList writes ids into a statement.

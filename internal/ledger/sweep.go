@@ -211,10 +211,10 @@ func (t *SweepTable) SQL(ctx context.Context, in Range, cutoff time.Time) (state
 		}
 		columns, err := describe(ctx, t.shard.server, t.shard.table)
 		if t.files != "" {
-			statements = []string{r.readSQL(in, columns, literal), r.deleteIDsSQL("ID, ...", literal)}
+			statements = []string{r.readSQL(in, columns, literal), r.deleteIDsSQL(in, "ID, ...", literal)}
 			return err
 		}
-		statements = []string{r.lockSQL(in, literal), moveSQL(l, *t.archive, stored(columns), "ID, ..."), r.deleteIDsSQL("ID, ...", literal)}
+		statements = []string{r.lockSQL(in, literal), moveSQL(l, *t.archive, stored(columns), "ID, ..."), r.deleteIDsSQL(in, "ID, ...", literal)}
 		return err
 	})
 	return statements, err

@@ -155,7 +155,7 @@ func (s *SweepSession) move(ctx context.Context, b *SweepBatch, r rule) error {
 		return err
 	}
 	args = nil
-	deleteSQL := r.deleteIDsSQL(ids, bind(&args))
+	deleteSQL := r.deleteIDsSQL(b.Range, ids, bind(&args))
 	if b.Gone, err = s.exec(ctx, deleteSQL, args...); err != nil {
 		return err
 	}

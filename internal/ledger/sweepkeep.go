@@ -106,7 +106,7 @@ func (s *SweepSession) keep(ctx context.Context, b *SweepBatch, r rule) error {
 		return &KeeperFault{err}
 	}
 	var args []any
-	deleteSQL := r.deleteIDsSQL(idList(b.ids), bind(&args))
+	deleteSQL := r.deleteIDsSQL(b.Range, idList(b.ids), bind(&args))
 	if b.Gone, err = s.exec(ctx, deleteSQL, args...); err == nil && b.Gone != int64(len(rows)) {
 		err = fmt.Errorf("%w (%d, %d)", errMismatch, len(rows), b.Gone)
 	}

@@ -104,7 +104,7 @@ func (s *SweepSession) missing(ctx context.Context, columns []described, rows []
 	for i := range values {
 		dest[i] = &values[i]
 	}
-	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s IN (%s) FOR UPDATE", exactColumns(columns), s.layout.schema.table.quoted(), quote(s.layout.key.name), idList(ids))
+	q := fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (%s) WHERE %s IN (%s) FOR UPDATE", exactColumns(columns), s.layout.schema.table.quoted(), quote(s.layout.keyIndex), quote(s.layout.key.name), idList(ids))
 	err := s.scan(ctx, statement{text: q}, dest, func() { here[string(values[key])] = append([][]byte(nil), values...) })
 	if err != nil {
 		return nil, err
