@@ -3,9 +3,11 @@ package janitor
 import "time"
 
 const (
-	// batchTarget is how long one transaction is to take: it bounds how long a
-	// consumer can wait for us.
+	// batchTarget is how long one transaction is to take at most: it bounds how long
+	// a consumer can wait for us.
 	batchTarget = 25 * time.Millisecond
+	// batchAim is what the size is steered to, so that all but a few stay below the target.
+	batchAim = batchTarget * 3 / 5
 	// smallest is where shrinking ends.
 	smallest = 50
 	// firstShare is the part of the largest batch with which a run begins.
@@ -34,7 +36,7 @@ func (s *sizer) atSmallest() bool { return s.next() <= smallest }
 // in which most rows stay are quick and say nothing about the ones behind them,
 // so only a full one lets the size grow.
 func (s *sizer) learn(took time.Duration, rows, candidates int64) {
-	ratio := float64(batchTarget) / float64(max(took, time.Microsecond))
+	ratio := float64(batchAim) / float64(max(took, time.Microsecond))
 	switch {
 	case took > farOver*batchTarget:
 		s.shrink()

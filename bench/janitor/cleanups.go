@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"time"
 
+	"idemscope/internal/archive"
 	"idemscope/internal/ledger"
 	"idemscope/janitor"
 )
@@ -23,13 +25,24 @@ type cleanup struct {
 }
 
 var (
-	fullSpeed   = cleanup{"janitor", ours(100, false)}
-	defaultDuty = cleanup{"janitor with its pauses", ours(0, false)}
-	toTable     = cleanup{"janitor to a table", ours(100, true)}
+	fullSpeed   = cleanup{"janitor", ours(100, nowhere)}
+	defaultDuty = cleanup{"janitor with its pauses", ours(0, nowhere)}
+	toTable     = cleanup{"janitor to a table", ours(100, intoTable)}
+	toFile      = cleanup{"janitor to files", ours(100, intoFiles)}
 	bareLoop    = cleanup{"range deletes", rangeDeletes}
 	rowByRow    = cleanup{"pt-archiver", ptArchiver("--purge", "--txn-size", "2000")}
 	bulkDelete  = cleanup{"pt-archiver --bulk-delete", ptArchiver("--purge", "--bulk-delete", "--commit-each")}
-	ptToTable   = cleanup{"pt-archiver --dest", ptArchiver("--dest", "t="+archive, "--bulk-insert", "--bulk-delete", "--commit-each")}
+	ptToFile    = cleanup{"pt-archiver --file", ptArchiver("--file", "%D.%t.%d", "--bulk-delete", "--commit-each")}
+	ptToTable   = cleanup{"pt-archiver --dest", ptArchiver("--dest", "t="+archived, "--bulk-insert", "--bulk-delete", "--commit-each")}
+)
+
+// where the rows go.
+type where int
+
+const (
+	nowhere where = iota
+	intoTable
+	intoFiles
 )
 
 // timed is a session that notes how long each transaction takes.
@@ -49,9 +62,9 @@ func (t timed) Sweep(ctx context.Context, b ledger.SweepBatch, cutoff time.Time)
 }
 
 // ours runs the janitor as the service does.
-func ours(duty int, archives bool) func(context.Context, *store, time.Duration) ([]time.Duration, error) {
+func ours(duty int, to where) func(context.Context, *store, time.Duration) ([]time.Duration, error) {
 	return func(ctx context.Context, s *store, length time.Duration) (times []time.Duration, err error) {
-		report, err := s.janitor(ctx, length, duty, archives, &times)
+		report, err := s.janitor(ctx, length, duty, to, &times)
 		if err == nil && report.Ended != janitor.OutOfTime && report.Ended != janitor.Done {
 			err = fmt.Errorf("the janitor ended with %s: %s", report.Ended, report.Why.EN)
 		}
@@ -60,15 +73,24 @@ func ours(duty int, archives bool) func(context.Context, *store, time.Duration) 
 }
 
 // janitor runs one sweep, of limited length unless that is 0.
-func (s *store) janitor(ctx context.Context, length time.Duration, duty int, archives bool, times *[]time.Duration) (janitor.Report, error) {
+func (s *store) janitor(ctx context.Context, length time.Duration, duty int, to where, times *[]time.Duration) (janitor.Report, error) {
 	sweeper, err := ledger.NewSweeper(s.options())
 	if err != nil {
 		return janitor.Report{}, err
 	}
 	defer sweeper.Close()
 	var mu sync.Mutex
-	return s.janitorOn(ctx, length, duty, archives, func(ctx context.Context, t *ledger.SweepTable) (janitor.Session, error) {
-		session, err := sweeper.Open(ctx, t)
+	open := janitor.Plainly(sweeper.Open)
+	if to == intoFiles {
+		dir, err := os.MkdirTemp("", "idemscope-bench-")
+		if err != nil {
+			return janitor.Report{}, err
+		}
+		defer os.RemoveAll(dir)
+		open = janitor.IntoFiles(sweeper.Open, archive.Options{Directory: dir, Compression: archive.Zstd, MaxBytes: 256e6})
+	}
+	return s.janitorOn(ctx, length, duty, to, func(ctx context.Context, t *ledger.SweepTable) (janitor.Session, error) {
+		session, err := open(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +103,7 @@ func (s *store) options() ledger.ServerOptions {
 }
 
 // janitorOn runs one sweep over the sessions that open returns.
-func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, archives bool, open func(context.Context, *ledger.SweepTable) (janitor.Session, error)) (janitor.Report, error) {
+func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, to where, open func(context.Context, *ledger.SweepTable) (janitor.Session, error)) (janitor.Report, error) {
 	server, err := ledger.NewServer(s.options())
 	if err != nil {
 		return janitor.Report{}, err
@@ -95,13 +117,16 @@ func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, a
 	if err != nil {
 		return janitor.Report{}, err
 	}
-	to := ""
-	if archives {
-		to = archive
+	name := ""
+	if to == intoTable {
+		name = archived
 	}
-	tables, err := l.SweepTables(to)
+	tables, err := l.SweepTables(name)
 	if err != nil {
 		return janitor.Report{}, err
+	}
+	if to == intoFiles {
+		tables[0].IntoFiles("files")
 	}
 	task := janitor.Task{
 		Name: "bench", Ledger: "bench", Tables: tables, Retain: retain, Batch: 2000, RunTime: length,
@@ -153,10 +178,17 @@ func ptArchiver(mode ...string) func(context.Context, *store, time.Duration) ([]
 			"--source", "S=" + s.Socket + ",u=root,D=" + database + ",t=" + table + ",A=utf8mb4,L=1",
 			"--where", fmt.Sprintf("status=2 AND update_time < UTC_TIMESTAMP() - INTERVAL %d SECOND", int(retain.Seconds())),
 		}, mode...)
-		if mode[0] == "--dest" { // a copy needs all columns
+		if mode[0] != "--purge" { // a copy needs all columns
 			args = append(args[:2], args[3:]...)
 		}
-		said, err := exec.CommandContext(ctx, "pt-archiver", args...).CombinedOutput()
+		dir, err := os.MkdirTemp("", "idemscope-bench-") // for a file, if it writes one
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		command := exec.CommandContext(ctx, "pt-archiver", args...)
+		command.Dir = dir
+		said, err := command.CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("pt-archiver %s: %w: %s", strings.Join(mode, " "), err, said)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -81,15 +82,21 @@ func speed(ctx context.Context, s *store, size sizes) ([]figure.Figure, error) {
 	}, nil
 }
 
-// archives compares how fast rows go to another table.
+// archives compares how fast rows go to another table, and to files.
 func archives(ctx context.Context, s *store, size sizes) ([]figure.Figure, error) {
-	found, err := rates(ctx, s, size, []cleanup{toTable, ptToTable})
+	found, err := rates(ctx, s, size, []cleanup{toTable, ptToTable, toFile, ptToFile})
 	if err != nil {
 		return nil, err
 	}
-	return []figure.Figure{{Name: "archive_to_table_by_pt_archiver", Value: ratio(found, toTable, ptToTable), Goal: figure.AtLeast(2),
-		Setting: fmt.Sprintf("%d rows, %s each, median of %d rounds; %.0f by %.0f rows/s (--bulk-insert --bulk-delete)", size.rows, size.turn, size.turns,
-			figure.Median(found[toTable.name]), figure.Median(found[ptToTable.name]))}}, nil
+	one := func(name string, mine, theirs cleanup, least float64, how string) figure.Figure {
+		return figure.Figure{Name: name, Value: ratio(found, mine, theirs), Goal: figure.AtLeast(least),
+			Setting: fmt.Sprintf("%d rows, %s each, median of %d rounds; %.0f by %.0f rows/s (%s)", size.rows, size.turn, size.turns,
+				figure.Median(found[mine.name]), figure.Median(found[theirs.name]), how)}
+	}
+	return []figure.Figure{
+		one("archive_to_table_by_pt_archiver", toTable, ptToTable, 2, "--dest --bulk-insert --bulk-delete"),
+		one("archive_to_files_by_pt_archiver", toFile, ptToFile, 1.5, "durable zstd by --file --bulk-delete, not flushed"),
+	}, nil
 }
 
 // felt is what consumers feel of a cleanup, and what the cleanup achieves.
@@ -180,14 +187,8 @@ func within(times []time.Duration, limit time.Duration) float64 {
 func besideOthers(ctx context.Context, s *store, size sizes) ([]figure.Figure, error) {
 	busy, idle := context.WithCancel(ctx)
 	var others sync.WaitGroup
-	for range 2 {
-		others.Go(func() {
-			for n := uint64(1); busy.Err() == nil; {
-				for range 1 << 16 {
-					n = n*6364136223846793005 + 1442695040888963407
-				}
-			}
-		})
+	for range 2 { // in processes of their own, as other services are
+		others.Go(func() { _ = exec.CommandContext(busy, "sh", "-c", "while :; do :; done").Run() })
 	}
 	f, err := beside(ctx, s, size, defaultDuty)
 	idle()

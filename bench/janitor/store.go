@@ -19,7 +19,7 @@ const (
 	database = "bench"
 	table    = "idempotent_record"
 	base     = "base"
-	archive  = "idempotent_archive"
+	archived = "idempotent_archive"
 	// retain is for how long completed records stay.
 	retain = 7 * 24 * time.Hour
 	// month is how far back the records reach.
@@ -125,8 +125,8 @@ func (s *store) fill(ctx context.Context) error {
 // restore puts the table back as it was filled, and reads all of it, so that every
 // cleanup meets the same pages in memory.
 func (s *store) restore(ctx context.Context) error {
-	if err := s.run(ctx, "DROP TABLE IF EXISTS "+table, "DROP TABLE IF EXISTS "+archive, "CREATE TABLE "+table+" LIKE base",
-		"CREATE TABLE "+archive+" LIKE base", "ALTER TABLE "+archive+" DROP INDEX uk_biz, ADD INDEX uk_biz (biz_type, biz_id)", "ALTER TABLE "+table+" DISCARD TABLESPACE"); err != nil {
+	if err := s.run(ctx, "DROP TABLE IF EXISTS "+table, "DROP TABLE IF EXISTS "+archived, "CREATE TABLE "+table+" LIKE base",
+		"CREATE TABLE "+archived+" LIKE base", "ALTER TABLE "+archived+" DROP INDEX uk_biz, ADD INDEX uk_biz (biz_type, biz_id)", "ALTER TABLE "+table+" DISCARD TABLESPACE"); err != nil {
 		return err
 	}
 	if err := s.copyBase(ctx); err != nil {

@@ -50,7 +50,7 @@ var rooms = map[string][]string{
 	"internal/testkit/*": {"internal/testkit", "internal/lab/servers"},
 	"scripts/walls":      nil,
 	"bench/figure":       nil,
-	"bench/*":            with(answer, "bench/figure", "exporter", "console", "janitor", "internal/broker/rabbitmq", "internal/lab/servers"),
+	"bench/*":            with(answer, "internal/archive", "bench/figure", "exporter", "console", "janitor", "internal/broker/rabbitmq", "internal/lab/servers"),
 	"scripts/mutate":     nil,
 	"internal/scenarios": nil, // tests alone, and tests may import what they like
 }
