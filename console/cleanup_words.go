@@ -109,6 +109,8 @@ func endText(end string) (tone string, word flow.Text) {
 		return "warning", flow.T("stopped", "已停止")
 	case "throttled":
 		return "warning", flow.T("held up for too long", "等待过久")
+	case "critical":
+		return "critical", flow.T("ended at a critical limit", "达到临界值，已结束")
 	case "failed":
 		return "critical", flow.T("failed", "失败")
 	case "unreadable":
