@@ -160,6 +160,8 @@ type JanitorOptions struct {
 	Task string
 	// Execute changes tables; without it, the plan is printed.
 	Execute bool
+	// AcceptSize lets a run begin that is implausibly large against the last ones.
+	AcceptSize bool
 	// Exact counts every row instead of sampling.
 	Exact bool
 	// JSON prints what the API gives.
@@ -196,7 +198,7 @@ func Janitor(ctx context.Context, o JanitorOptions) (exit int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	j, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: janitor.NewMetrics(), Logger: o.Logger, History: cleanupHistory(c)})
+	j, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: janitor.NewMetrics(), Logger: o.Logger, History: cleanupHistory(c), AcceptSize: o.AcceptSize})
 	if err != nil {
 		return 0, err
 	}
