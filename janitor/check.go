@@ -65,9 +65,9 @@ type asked struct {
 
 // ask checks what the server says about itself, and the configuration.
 func (t *Task) ask(s ledger.SweepState) []asked {
-	binlog := s.Binlog
-	if binlog == "" {
-		binlog = "-"
+	binlog := flow.T("the server keeps no binary log", "服务器没有开启 binlog")
+	if s.Binlog != "" {
+		binlog = flow.T("the binary log suits the action (%s)", "binlog 格式适合该操作（%s）", s.Binlog)
 	}
 	return []asked{
 		t.askAct(),
@@ -75,7 +75,7 @@ func (t *Task) ask(s ledger.SweepState) []asked {
 		{"read_only", flow.T("the server takes writes", "服务器可写"), t.onReadOnly(s)},
 		{"replica", flow.T("the server is not configured as a replica", "配置中该服务器不是从库"), t.onReplica(s)},
 		{"clock_skew", flow.T("the clocks of the server and of this machine differ by %s", "服务器与本机的时钟相差 %s", flow.Span(s.Skew.Abs())), t.withSkew(s)},
-		{"unsafe_binlog", flow.T("the binary log suits the action (%s)", "binlog 格式适合该操作（%s）", binlog), t.withBinlog(s)},
+		{"unsafe_binlog", binlog, t.withBinlog(s)},
 	}
 }
 

@@ -135,7 +135,9 @@ func TestARunThatIsImplausiblyLargeIsRefusedUnlessAccepted(t *testing.T) {
 }
 
 func TestOnlyFinishedRunsOfTheTableTellHowLargeOneIs(t *testing.T) {
-	entry := func(rows int64, end Ended, table string) Entry { return Entry{Task: "a", Table: table, Rows: rows, End: end} }
+	entry := func(rows int64, end Ended, table string) Entry {
+		return Entry{Task: "a", Table: table, Rows: rows, End: end}
+	}
 	past := []Entry{entry(5, Done, "t"), entry(900, Failed, "t"), entry(900, Throttled, "t"), entry(900, Done, "u"), entry(0, Done, "t"), {Task: "b", Table: "t", Rows: 900, End: Done}, entry(7, OutOfTime, "t")}
 	if largest, runs := largestOf(past, "a", "t"); largest != 7 || runs != 2 {
 		t.Errorf("%d of %d runs", largest, runs)

@@ -155,21 +155,30 @@ func (p *Plan) deadLetters(t *Task, key queueKey, answers askedQueues) {
 	if why.Empty() && !q.Counted {
 		why = flow.T("RabbitMQ has not counted it yet; that takes some seconds after its declaration", "RabbitMQ 尚未统计该队列；队列声明后需要几秒钟")
 	}
-	result := Refuses
-	if allowed {
-		result = Allowed
-	}
 	switch {
+	case !why.Empty() && allowed:
+		p.tell("dead_letters_unread", "", Allowed, flow.T("whether the queue %[1]s of the broker %[2]s holds dead letters is not known: %[3]s (allow_dead_letters)",
+			"无法得知 broker %[2]s 的队列 %[1]s 中是否有死信：%[3]s（allow_dead_letters）", name, key.broker, why))
+		return
 	case !why.Empty():
-		p.tell("dead_letters_unread", "", result, flow.T("whether the queue %[1]s of the broker %[2]s holds dead letters is not known: %[3]s; mend that, or write allow_dead_letters: [%[1]s]",
+		p.tell("dead_letters_unread", "", Refuses, flow.T("whether the queue %[1]s of the broker %[2]s holds dead letters is not known: %[3]s; mend that, or write allow_dead_letters: [%[1]s]",
 			"无法得知 broker %[2]s 的队列 %[1]s 中是否有死信：%[3]s；请先解决，或写 allow_dead_letters: [%[1]s]", name, key.broker, why))
 		return
 	case q.Messages <= 0:
 		p.tell("dead_letters", "", Passes, flow.T("the dead-letter queue %s is empty", "死信队列 %s 为空", name))
 		return
+	case allowed:
+		p.tell("dead_letters", "", Allowed, flow.T("the queue %[1]s holds %[2]d dead letters (allow_dead_letters)", "队列 %[1]s 中有 %[2]d 条死信（allow_dead_letters）", name, q.Messages))
+	default:
+		p.tell("dead_letters", "", Refuses, flow.T("the queue %[1]s holds %[2]d dead letters, and a replay of one needs its record; replay or remove them first, or write allow_dead_letters: [%[1]s]",
+			"队列 %[1]s 中有 %[2]d 条死信，重放时需要对应的记录；请先重放或移除，或写 allow_dead_letters: [%[1]s]", name, q.Messages))
 	}
-	p.tell("dead_letters", "", result, flow.T("the queue %[1]s holds %[2]d dead letters, and a replay of one needs its record; replay or remove them first, or write allow_dead_letters: [%[1]s]",
-		"队列 %[1]s 中有 %[2]d 条死信，重放时需要对应的记录；请先重放或移除，或写 allow_dead_letters: [%[1]s]", name, q.Messages))
+	p.ageOf(t, q)
+}
+
+// ageOf compares the oldest dead letter with the retention.
+func (p *Plan) ageOf(t *Task, q broker.QueueSetUp) {
+	name := flow.Visible(q.Name)
 	switch {
 	case !q.HeadPublished.IsZero() && q.HeadPublished.Before(p.Cutoff):
 		p.tell("retention", "", Refuses, flow.T("the oldest dead letter of %[1]s was published %[2]s ago, and retain is %[3]s: a replay of it could run twice; replay or remove it, or set retain above that",
