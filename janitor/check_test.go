@@ -2,7 +2,6 @@ package janitor
 
 import (
 	"bytes"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -131,7 +130,7 @@ func TestARunThatIsImplausiblyLargeIsRefusedUnlessAccepted(t *testing.T) {
 		t.Errorf("%d rows", r.Gone())
 	}
 	fill(t, db, many, 2, 30)
-	wantCheck(t, planNow(t, hired(false)), "implausible", Passes, fmt.Sprint("the last 2 runs"))
+	wantCheck(t, planNow(t, hired(false)), "implausible", Passes, "the last 2 runs")
 }
 
 func TestOnlyFinishedRunsOfTheTableTellHowLargeOneIs(t *testing.T) {
