@@ -127,7 +127,7 @@ const (
 	growthFrom = 100_000
 )
 
-// plausible compares the share of candidates of a table with what the last runs took out.
+// plausible compares how many rows of a table are to go with the last runs.
 func (p *Plan) plausible(t *Task, table TablePlan, past []Entry) {
 	const code = "implausible"
 	if t.MaxGrowth <= 0 {
@@ -139,13 +139,13 @@ func (p *Plan) plausible(t *Task, table TablePlan, past []Entry) {
 	case runs == 0:
 		p.tell(code, table.Table, NotKnown, flow.T("%s: no run has let rows go yet that this one could be compared with", "%s：还没有移除过记录的运行可供比较", table.Table))
 	case table.Candidates <= growthFrom || float64(table.Candidates) <= float64(largest)*float64(t.MaxGrowth):
-		p.tell(code, table.Table, Passes, flow.T("%[1]s: %[2]d rows go; the largest of the last %[3]d runs let %[4]d go", "%[1]s：将移除 %[2]d 行；最近 %[3]d 次运行中最多移除 %[4]d 行", table.Table, table.Candidates, runs, largest))
+		p.tell(code, table.Table, Passes, flow.T("%[1]s: %[2]d rows go; the largest of the last %[3]d runs was of %[4]d", "%[1]s：将移除 %[2]d 行；最近 %[3]d 次运行中最大为 %[4]d 行", table.Table, table.Candidates, runs, largest))
 	default:
 		result, text := Refuses, flow.T("%[1]s: %[2]d rows would go, more than %[5]d times the %[4]d of the largest of the last %[3]d runs; look at the plan, the mapping of status and times and the clock; if it is meant, run it once with idemscope janitor run --task %[6]s --execute --accept-size, or raise max_growth",
 			"%[1]s：将移除 %[2]d 行，超过最近 %[3]d 次运行中最大值 %[4]d 行的 %[5]d 倍；请检查计划、状态与时间列的映射以及时钟；若属实，请执行一次 idemscope janitor run --task %[6]s --execute --accept-size，或调高 max_growth",
 			table.Table, table.Candidates, runs, largest, t.MaxGrowth, t.Name)
 		if p.accepted {
-			result, text = Allowed, flow.T("%[1]s: %[2]d rows go; the largest of the last %[3]d runs let %[4]d go (--accept-size)", "%[1]s：将移除 %[2]d 行；最近 %[3]d 次运行中最多移除 %[4]d 行（--accept-size）", table.Table, table.Candidates, runs, largest)
+			result, text = Allowed, flow.T("%[1]s: %[2]d rows go; the largest of the last %[3]d runs was of %[4]d (--accept-size)", "%[1]s：将移除 %[2]d 行；最近 %[3]d 次运行中最大为 %[4]d 行（--accept-size）", table.Table, table.Candidates, runs, largest)
 		}
 		p.tell(code, table.Table, result, text)
 	}
@@ -154,14 +154,15 @@ func (p *Plan) plausible(t *Task, table TablePlan, past []Entry) {
 // finished are the ends of runs that tell how large a run is.
 var finished = []Ended{Done, OutOfTime, OutOfRows, WindowClosed}
 
-// largestOf is how many rows the largest of the last runs took out of a table, of
-// those that took any. runs is how many there are, at most growthRuns.
+// largestOf is how many rows the largest of the last runs took out of a table, or
+// was to: a window may be too short for all of them. Runs that took none tell
+// nothing. runs is how many there are, at most growthRuns.
 func largestOf(newest []Entry, task, table string) (largest int64, runs int) {
 	for _, e := range newest {
 		if e.Task != task || e.Table != table || e.Rows == 0 || !slices.Contains(finished, e.End) {
 			continue
 		}
-		largest = max(largest, e.Rows)
+		largest = max(largest, e.Rows, e.Planned)
 		if runs++; runs == growthRuns {
 			break
 		}

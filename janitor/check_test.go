@@ -141,6 +141,11 @@ func TestOnlyFinishedRunsOfTheTableTellHowLargeOneIs(t *testing.T) {
 	if largest, runs := largestOf(past, "a", "t"); largest != 7 || runs != 2 {
 		t.Errorf("%d of %d runs", largest, runs)
 	}
+	waits := entry(4, WindowClosed, "t")
+	waits.Planned = 50
+	if largest, _ := largestOf(append(past, waits), "a", "t"); largest != 50 {
+		t.Errorf("%d: what a window was too short for does not count", largest)
+	}
 	for range growthRuns {
 		past = append([]Entry{entry(3, Done, "t")}, past...)
 	}
