@@ -119,17 +119,17 @@ func (l Limits) laggard(lags []replicaLag) *hold {
 // against is why the run has to end at once, or nil. What is not known ends nothing.
 func (c Critical) against(load ledger.Load, lags []replicaLag) *ending {
 	if c.ThreadsRunning > 0 && load.ThreadsRunning > c.ThreadsRunning {
-		return &ending{IsCritical, flow.T("%d threads run on the server; from above %d on a run ends (throttle.critical.threads_running)",
-			"服务器上有 %d 个线程在运行；超过 %d 时运行立即结束（throttle.critical.threads_running）", load.ThreadsRunning, c.ThreadsRunning)}
+		return &ending{IsCritical, flow.T("%d threads run on the server; the critical limit is %d (throttle.critical.threads_running), so the run ends",
+			"服务器上有 %d 个线程在运行，超过临界值 %d，运行立即结束（throttle.critical.threads_running）", load.ThreadsRunning, c.ThreadsRunning)}
 	}
 	if c.HistoryLength > 0 && load.HistoryKnown && load.History > c.HistoryLength {
-		return &ending{IsCritical, flow.T("the history list has %d entries; from above %d on a run ends (throttle.critical.history_length)",
-			"历史链表长度为 %d；超过 %d 时运行立即结束（throttle.critical.history_length）", load.History, c.HistoryLength)}
+		return &ending{IsCritical, flow.T("the history list has %d entries; the critical limit is %d (throttle.critical.history_length), so the run ends",
+			"历史链表长度为 %d，超过临界值 %d，运行立即结束（throttle.critical.history_length）", load.History, c.HistoryLength)}
 	}
 	for _, r := range lags {
 		if c.ReplicaLag > 0 && r.err == nil && r.lag > c.ReplicaLag {
-			return &ending{IsCritical, flow.T("the replica %s is %s behind; from above %s on a run ends (throttle.critical.replica_lag)",
-				"从库 %s 落后 %s；超过 %s 时运行立即结束（throttle.critical.replica_lag）", r.name, flow.Span(r.lag), flow.Span(c.ReplicaLag))}
+			return &ending{IsCritical, flow.T("the replica %s is %s behind; the critical limit is %s (throttle.critical.replica_lag), so the run ends",
+				"从库 %s 落后 %s，超过临界值 %s，运行立即结束（throttle.critical.replica_lag）", r.name, flow.Span(r.lag), flow.Span(c.ReplicaLag))}
 		}
 	}
 	return nil
