@@ -73,6 +73,8 @@ type CleanupPlan struct {
 	Tables []CleanupTable
 	// Forecast is nil where nothing could be told.
 	Forecast CleanupForecast
+	// Checks are all that was asked before a run.
+	Checks []CleanupCheck
 	// Refusals speak against a run; Unread says what could not be read.
 	Refusals []CleanupRefusal
 	Unread   flow.Text
@@ -93,6 +95,15 @@ type CleanupTable struct {
 	Sized             bool
 	Data, Index, Free int64
 	SQL               []string
+}
+
+// CleanupCheck is one question before a run, with its answer.
+type CleanupCheck struct {
+	Code string
+	// Result is passed, refused, allowed, not_known or off; Word is that for people.
+	Result string
+	Word   flow.Text
+	Text   flow.Text
 }
 
 // CleanupRefusal is why a task must not run.

@@ -78,10 +78,13 @@ func busyBroom() *broom {
 	})
 	add("halted", "stopped", flow.T("<i>wang</i> stopped it for this window", "<i>wang</i> 已停止本次窗口的运行"), nil)
 	add("refused", "refused", flow.T("the server mysql.main is read-only", "服务器 mysql.main 为只读"), func(t *CleanupTask) {
-		t.Plan = &CleanupPlan{Made: now, Refusals: []CleanupRefusal{{"read_only", flow.T("the server mysql.main is read-only", "服务器 mysql.main 为只读")}}, Unread: flow.T("connection refused", "连接被拒绝")}
+		t.Plan = &CleanupPlan{Made: now, Checks: []CleanupCheck{
+			{"read_only", "refused", flow.T("REFUSED", "拒绝执行"), flow.T("the server mysql.main is read-only", "服务器 mysql.main 为只读")},
+			{"dead_letters", "allowed", flow.T("allowed", "已放行"), flow.T("the queue <script> holds 3 dead letters", "队列 <script> 中有 3 条死信")},
+		}, Refusals: []CleanupRefusal{{"read_only", flow.T("the server mysql.main is read-only", "服务器 mysql.main 为只读")}}, Unread: flow.T("connection refused", "连接被拒绝")}
 	})
 	add("broken", "failed", flow.T("disk full", "磁盘已满"), nil)
-	for i, end := range []string{"done", "window", "stopped", "refused", "failed", "throttled", "rows", "run_time", "lease_taken", "unreadable", "stop_file", "new_end"} {
+	for i, end := range []string{"done", "window", "stopped", "refused", "failed", "throttled", "rows", "run_time", "lease_taken", "unreadable", "stop_file", "new_end", "critical"} {
 		run := CleanupRun{Task: "orders", Table: "shop.idempotent_record_00", Began: now.Add(-time.Duration(i+1) * 26 * time.Hour), Rows: int64(i) * 12345, Batches: i, End: end, By: []string{"schedule", "command"}[i%2], Cutoff: now}
 		run.Ended = run.Began.Add(time.Duration(i+1) * 20 * time.Minute)
 		if end != "done" {
@@ -138,6 +141,7 @@ func TestTheCleanupPageTellsWhereEachTaskStands(t *testing.T) {
 		"done for this window", "not enabled", "stopped it for this window", "refuses to run", "the server mysql.main is read-only read_only", "connection refused",
 		"the last run failed", "disk full", "about 2,000,000 rows go, of about 2,100,000", "Falls behind", "FALLS BEHIND", "12 in processing: a person decides · See the findings", "123 GB of data, 4.5 MB of indexes, 999 B free inside the file",
 		"The server does not tell its size.", "The table's file does not shrink", "OPTIMIZE TABLE `shop`.`idempotent_record_00`;", "`shop`.`we``ird<b>", "the window closed", "because of <b>this</b>", "command line", "new_end",
+		"ended at a critical limit", "What was checked", "allowed: the queue <script> holds 3 dead letters dead_letters",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)
@@ -173,12 +177,15 @@ func TestTheCleanupIsTheSameInJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, waiting := all.Tasks[0], all.Tasks[2]
-	if len(all.Tasks) != 8 || len(all.History) != 12 || first.State != "running" || first.Run.Rows != 500_000 || *first.Run.SecondsLeft != 10800 || !first.Plan.Behind || first.Plan.Kept["processing"] != 12 ||
+	if len(all.Tasks) != 8 || len(all.History) != 13 || first.State != "running" || first.Run.Rows != 500_000 || *first.Run.SecondsLeft != 10800 || !first.Plan.Behind || first.Plan.Kept["processing"] != 12 ||
 		first.Plan.Processing != 12 || *first.Plan.Tables[0].Free != 999 || first.Plan.Tables[1].Free != nil || *first.Plan.Binlog != 4e8 || waiting.Plan != nil || waiting.Run != nil || all.Tasks[4].Opens != nil {
 		t.Errorf("%+v %+v", first, first.Plan)
 	}
 	if held := all.Tasks[1]; held.Run.HeldUpBy != "replica_lag" || held.Why != "从库 r1 落后 1 分 30 秒，上限为 10 秒" || held.Run.SecondsLeft != nil {
 		t.Errorf("%+v", held)
+	}
+	if checks := all.Tasks[6].Plan.Checks; len(checks) != 2 || checks[1] != (CleanupCheckJSON{"dead_letters", "allowed", "队列 <script> 中有 3 条死信"}) || len(first.Plan.Checks) != 0 {
+		t.Errorf("%+v", checks)
 	}
 	if refused := all.History[3]; refused.Cutoff != nil || refused.End != "refused" || refused.Why == "" {
 		t.Errorf("%+v", refused)

@@ -14,7 +14,7 @@ type cleanupWords struct {
 	Window, NoWindow, NotEnabled, Run, Began, Plan, NoPlan, Made  flow.Text
 	Cutoff, Replan, ReplanSays, Stays, StaysLead, Sampled, Counts flow.Text
 	Disk, DiskLead, Reclaim, ReclaimLead, NoSize, Statements      flow.Text
-	Behind, Refused, Unread, StopNow, Findings                    flow.Text
+	Behind, Refused, Unread, StopNow, Findings, Checked           flow.Text
 	History, HistoryLead, NoRuns, Task, Table, When, Took, Rows   flow.Text
 	End, By, Batches                                              flow.Text
 }
@@ -50,6 +50,7 @@ func newCleanupWords() cleanupWords {
 		Statements:  flow.T("What each batch runs", "每批执行的语句"),
 		Behind:      flow.T("Falls behind", "落后"),
 		Refused:     flow.T("Why it does not run", "不运行的原因"),
+		Checked:     flow.T("What was checked", "检查项"),
 		Unread:      flow.T("Could not be read", "无法读取"),
 		StopNow:     flow.T("Stop", "停止"),
 		Findings:    flow.T("See the findings", "查看问题列表"),
@@ -109,6 +110,8 @@ func endText(end string) (tone string, word flow.Text) {
 		return "warning", flow.T("stopped", "已停止")
 	case "throttled":
 		return "warning", flow.T("held up for too long", "等待过久")
+	case "critical":
+		return "critical", flow.T("ended at a critical limit", "达到临界值，已结束")
 	case "failed":
 		return "critical", flow.T("failed", "失败")
 	case "unreadable":

@@ -57,6 +57,7 @@ type CleanupPlanJSON struct {
 	PerWindow  *int64               `json:"rows_per_window"`
 	Binlog     *int64               `json:"binlog_bytes"`
 	Behind     bool                 `json:"falling_behind"`
+	Checks     []CleanupCheckJSON   `json:"checks"`
 	Refusals   []CleanupRefusalJSON `json:"refusals"`
 	Unread     string               `json:"unreadable"`
 }
@@ -70,6 +71,13 @@ type CleanupTableJSON struct {
 	Index      *int64   `json:"index_bytes"`
 	Free       *int64   `json:"free_bytes"`
 	SQL        []string `json:"sql"`
+}
+
+// CleanupCheckJSON is one check before a run.
+type CleanupCheckJSON struct {
+	Code   string `json:"code"`
+	Result string `json:"result"`
+	Text   string `json:"text"`
 }
 
 // CleanupRefusalJSON is why a task must not run.
@@ -118,7 +126,7 @@ func newCleanupPlanJSON(p *CleanupPlan, lang flow.Language) *CleanupPlanJSON {
 	j := &CleanupPlanJSON{
 		Made: p.Made, Cutoff: knownTime(p.Cutoff), Exact: p.Exact, Rows: p.Rows, Candidates: p.Candidates, Processing: p.Processing, Batches: p.Batches,
 		Kept: map[string]int64{}, Tables: []CleanupTableJSON{}, PerDay: f.PerDay, PerSecond: f.PerSecond, PerWindow: f.PerWindow, Binlog: f.BinlogBytes,
-		Behind: f.Behind, Refusals: []CleanupRefusalJSON{}, Unread: p.Unread.In(lang),
+		Behind: f.Behind, Checks: []CleanupCheckJSON{}, Refusals: []CleanupRefusalJSON{}, Unread: p.Unread.In(lang),
 	}
 	if f.Takes != nil {
 		j.Seconds = new(f.Takes.Seconds())
@@ -132,6 +140,9 @@ func newCleanupPlanJSON(p *CleanupPlan, lang flow.Language) *CleanupPlanJSON {
 			one.Data, one.Index, one.Free = &t.Data, &t.Index, &t.Free
 		}
 		j.Tables = append(j.Tables, one)
+	}
+	for _, c := range p.Checks {
+		j.Checks = append(j.Checks, CleanupCheckJSON{c.Code, c.Result, c.Text.In(lang)})
 	}
 	for _, r := range p.Refusals {
 		j.Refusals = append(j.Refusals, CleanupRefusalJSON{r.Code, r.Text.In(lang)})

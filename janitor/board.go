@@ -267,7 +267,7 @@ func (p *pinned) state(t *Task, now time.Time, stopped bool) (State, flow.Text) 
 		return Halted, flow.T("%s stopped it for this window", "%s 已停止本次窗口的运行", p.haltedBy)
 	case p.plan != nil && len(p.plan.Refusals) > 0:
 		return Barred, p.plan.Refusals[0].Text
-	case p.last.ended == Failed || p.last.ended == Unread || p.last.ended == Throttled || p.last.ended == Refused || p.last.ended == Taken:
+	case p.last.ended == Failed || p.last.ended == Unread || p.last.ended == Throttled || p.last.ended == IsCritical || p.last.ended == Refused || p.last.ended == Taken:
 		return Broken, p.last.why
 	case !t.Enabled:
 		return ByHand, flow.Text{}

@@ -202,12 +202,16 @@ func (j *Janitor) Recent(limit int) []Entry {
 // that is kept once.
 func (j *Janitor) record(r Report, t *Task, by By) {
 	entries := entriesOf(r, t, by)
+	as := ending{r.Ended, r.Why}
+	if len(r.Plan.Refusals) > 0 { // its words may hold a number that changes
+		as.why = flow.Text{EN: r.Plan.Refusals[0].Code}
+	}
 	j.keptMu.Lock()
-	if last := j.lastOf[t.Name]; by == BySchedule && r.Gone() == 0 && r.Ended != Done && last == (ending{r.Ended, r.Why}) {
+	if by == BySchedule && r.Gone() == 0 && r.Ended != Done && j.lastOf[t.Name] == as {
 		j.keptMu.Unlock()
 		return
 	}
-	j.lastOf[t.Name] = ending{r.Ended, r.Why}
+	j.lastOf[t.Name] = as
 	j.kept = append(j.kept, entries...)
 	if extra := len(j.kept) - historyEntries; extra > 0 {
 		j.kept = append([]Entry{}, j.kept[extra:]...)

@@ -25,7 +25,9 @@ type Entry struct {
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended"`
 	Rows    int64     `json:"rows"`
-	Batches int       `json:"batches"`
+	// Planned is how many rows were to go when the run began, estimated.
+	Planned int64 `json:"planned,omitempty"`
+	Batches int   `json:"batches"`
 	// End is why it ended; WhyEN and WhyZH say more.
 	End   Ended  `json:"end"`
 	WhyEN string `json:"why_en,omitempty"`
@@ -185,6 +187,7 @@ func entriesOf(r Report, t *Task, by By) (entries []Entry) {
 	for i, table := range r.Tables {
 		e := entry
 		e.Table, e.Archive, e.Rows, e.Batches = table.Table, table.Archive, table.Gone, table.Batches
+		e.Planned = r.Plan.Tables[i].Candidates
 		e.Began, e.Ended = table.Began, table.Began.Add(table.Took)
 		for reason, d := range table.Throttled {
 			if e.Throttled == nil {

@@ -23,6 +23,7 @@ type PlanJSON struct {
 	Opens         *time.Time    `json:"window_opens"`
 	Tables        []TableJSON   `json:"tables"`
 	Forecast      ForecastJSON  `json:"forecast"`
+	Checks        []CheckJSON   `json:"checks"`
 	Refusals      []RefusalJSON `json:"refusals"`
 	Unread        string        `json:"unreadable"`
 }
@@ -63,6 +64,7 @@ func (f Forecast) json() (j ForecastJSON) {
 type TableJSON struct {
 	Table      string                `json:"table"`
 	Archive    string                `json:"archive"`
+	Schema     string                `json:"schema_hash"`
 	FirstID    string                `json:"first_id"`
 	LastID     string                `json:"last_id"`
 	HighestID  string                `json:"highest_id"`
@@ -82,6 +84,14 @@ type TableJSON struct {
 	SQL        []string              `json:"sql"`
 }
 
+// CheckJSON is one check, with its result: passed, refused, allowed, not_known or off.
+type CheckJSON struct {
+	Code   string `json:"code"`
+	Result Result `json:"result"`
+	Table  string `json:"table"`
+	Text   string `json:"text"`
+}
+
 // RefusalJSON is one refusal.
 type RefusalJSON struct {
 	Code  string `json:"code"`
@@ -94,11 +104,11 @@ func (p Plan) JSON(lang flow.Language) PlanJSON {
 	out := PlanJSON{
 		Task: p.Task, Ledger: p.Ledger, Action: p.Action, MySQL: p.Server, RetainSeconds: p.Retain.Seconds(),
 		At: known(p.At), Cutoff: known(p.Cutoff), Enabled: p.Enabled, Opens: known(p.Opens),
-		Forecast: p.Forecast.json(), Tables: []TableJSON{}, Refusals: []RefusalJSON{}, Unread: p.Unread.In(lang),
+		Forecast: p.Forecast.json(), Tables: []TableJSON{}, Checks: []CheckJSON{}, Refusals: []RefusalJSON{}, Unread: p.Unread.In(lang),
 	}
 	for _, t := range p.Tables {
 		one := TableJSON{
-			Table: t.Table, Archive: t.Archive, FirstID: id(t.Bounds.First), LastID: id(t.Bounds.Last), HighestID: id(t.Bounds.Top),
+			Table: t.Table, Archive: t.Archive, Schema: t.Schema, FirstID: id(t.Bounds.First), LastID: id(t.Bounds.Last), HighestID: id(t.Bounds.Top),
 			Exact: t.Exact, Rows: t.Rows, Candidates: t.Candidates, Stay: t.Stay, Later: t.Later, Newest: t.Newest,
 			Batches: t.Batches, SQL: append([]string{}, t.SQL...), Processing: t.Processing(),
 		}
@@ -109,6 +119,9 @@ func (p Plan) JSON(lang flow.Language) PlanJSON {
 			one.DataBytes, one.IndexBytes, one.FreeBytes, one.RowBytes = &t.Footprint.Data, &t.Footprint.Index, &t.Footprint.Free, &t.Footprint.Row
 		}
 		out.Tables = append(out.Tables, one)
+	}
+	for _, c := range p.Checks {
+		out.Checks = append(out.Checks, CheckJSON{Code: c.Code, Result: c.Result, Table: c.Table, Text: c.Text.In(lang)})
 	}
 	for _, r := range p.Refusals {
 		out.Refusals = append(out.Refusals, RefusalJSON{Code: r.Code, Table: r.Table, Text: r.Text.In(lang)})

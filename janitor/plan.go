@@ -22,8 +22,12 @@ type Plan struct {
 	Binlog string
 	// Forecast is what can be told of the days to come.
 	Forecast Forecast
+	// Checks are all that was asked before a run, with the answers.
+	Checks []Check
 	// Refusals speak against the run; none means that it may begin.
 	Refusals []Refusal
+	// accepted: somebody wants the run however large it is.
+	accepted bool
 	// Unread says what could not be read; empty when all was.
 	Unread flow.Text
 	// Enabled: the service runs the task; Opens is when its window next does, by
@@ -35,7 +39,9 @@ type Plan struct {
 // TablePlan is the part of a plan about one table.
 type TablePlan struct {
 	Table, Archive string
-	Bounds         ledger.Bounds
+	// Schema is the hash of what the table is like.
+	Schema string
+	Bounds ledger.Bounds
 	// Exact: every row was counted. Else the numbers are estimated from samples.
 	Exact bool
 	// Rows is how many rows a run looks at, and Candidates how many of them go.
@@ -84,22 +90,31 @@ func (j *Janitor) plan(ctx context.Context, t *Task, exact bool) Plan {
 }
 
 func (j *Janitor) newPlan(ctx context.Context, t *Task, exact bool) Plan {
-	p := Plan{Task: t.Name, Ledger: t.Ledger, Action: t.action(), Server: t.server(), Retain: t.Retain, Enabled: t.Enabled}
+	p := Plan{Task: t.Name, Ledger: t.Ledger, Action: t.action(), Server: t.server(), Retain: t.Retain, Enabled: t.Enabled, accepted: j.acceptSize}
 	if !t.Window.None() {
 		p.Opens = t.Window.Opens(j.now())
 	}
 	state, err := t.Tables[0].State(ctx)
 	if err != nil {
-		p.Refusals, p.Unread = t.withoutAct(), ledger.Explain(err)
+		p.answer(t.askAct())
+		p.Unread = ledger.Explain(err)
 		return p
 	}
 	p.At, p.Cutoff = state.DBNow, state.DBNow.Add(-t.Retain).Truncate(time.Second)
-	p.Refusals, p.Binlog = t.refusals(state), state.Binlog
+	p.Binlog = state.Binlog
+	for _, a := range t.ask(state) {
+		p.answer(a)
+	}
+	p.inQueues(ctx, t)
 	for _, table := range t.Tables {
 		if err := p.add(ctx, t, table, exact); err != nil {
 			p.Unread = flow.T("%s: %s", "%s：%s", table.Name(), ledger.Explain(err))
 			return p
 		}
+	}
+	past := j.recent()
+	for _, table := range p.Tables {
+		p.plausible(t, table, past)
 	}
 	j.metrics.backlog.WithLabelValues(t.Name).Set(float64(p.Candidates()))
 	j.forecast(t, &p)
@@ -124,10 +139,13 @@ func (p *Plan) add(ctx context.Context, t *Task, table *ledger.SweepTable, exact
 	if err != nil {
 		return err
 	}
-	for _, o := range obstacles {
-		p.Refusals = append(p.Refusals, Refusal{Code: o.Code, Table: table.Name(), Text: flow.T("%s: %s", "%s：%s", table.Name(), o.Text)})
+	p.likeTable(table, obstacles)
+	hash, err := table.Fingerprint(ctx)
+	if err != nil {
+		return err
 	}
-	plan := TablePlan{Table: table.Name(), Archive: table.Archive(), Exact: exact}
+	p.likeBefore(t, table.Name(), hash)
+	plan := TablePlan{Table: table.Name(), Archive: table.Archive(), Schema: hash, Exact: exact}
 	defer func() { p.Tables = append(p.Tables, plan) }()
 	if unwalkable(obstacles) {
 		return nil

@@ -62,6 +62,9 @@ func (p Plan) WriteText(w io.Writer, lang flow.Language, zone *time.Location) er
 	for _, note := range p.Note() {
 		out.line(1, "%s", "%s", note)
 	}
+	for _, c := range p.Checks {
+		c.write(out)
+	}
 	for _, r := range p.Refusals {
 		out.line(1, "REFUSED [%[1]s] %[2]s", "拒绝执行 [%[1]s] %[2]s", r.Code, r.Text)
 	}

@@ -10,7 +10,8 @@ import (
 // Refusal is why a task must not run, with what to do about it.
 type Refusal struct {
 	// Code is stable: act_missing, retention, read_only, replica, clock_skew,
-	// unsafe_binlog, or that of a ledger.Obstacle.
+	// unsafe_binlog, dead_letters, dead_letters_unread, schema_changed, implausible,
+	// or that of a ledger.Obstacle.
 	Code string
 	// Table is empty when the whole task is meant.
 	Table string
@@ -25,20 +26,6 @@ func refuse(code, en, zh string, args ...any) []Refusal {
 // maxSkew is how far the clocks of the server and of this machine may differ:
 // more than that, and one of them may be so wrong that the cutoff is.
 const maxSkew = time.Minute
-
-// refusals lists all that speaks against the task apart from its tables.
-func (t *Task) refusals(s ledger.SweepState) (all []Refusal) {
-	for _, check := range []func() []Refusal{
-		t.withoutAct, t.withRetention,
-		func() []Refusal { return t.onReadOnly(s) },
-		func() []Refusal { return t.onReplica(s) },
-		func() []Refusal { return t.withSkew(s) },
-		func() []Refusal { return t.withBinlog(s) },
-	} {
-		all = append(all, check()...)
-	}
-	return all
-}
 
 func (t *Task) withoutAct() []Refusal {
 	if t.Open != nil {

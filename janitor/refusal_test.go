@@ -20,6 +20,14 @@ func codes(p Plan) (all []string) {
 	return all
 }
 
+// refusals lists all that speaks against the task apart from its tables and queues.
+func (t *Task) refusals(s ledger.SweepState) (all []Refusal) {
+	for _, a := range t.ask(s) {
+		all = append(all, a.found...)
+	}
+	return all
+}
+
 func TestEveryTableThatMustNotBeCleanedIsRefused(t *testing.T) {
 	const columns = "biz_id VARCHAR(64), biz_type VARCHAR(64), status INT, create_time DATETIME NULL, update_time DATETIME NULL"
 	for want, c := range map[string]struct {

@@ -27,6 +27,8 @@ const (
 	Stopped  Ended = "stopped"
 	// Throttled: it was held up for too long.
 	Throttled Ended = "throttled"
+	// IsCritical: a critical limit was passed.
+	IsCritical Ended = "critical"
 	// Failed: a store did not do what was asked.
 	Failed Ended = "failed"
 	// Unread: the plan could not be made.

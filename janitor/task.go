@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"idemscope/internal/broker"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 )
@@ -29,6 +30,11 @@ type Replica interface {
 	Name() string
 	// Lag is how far it is behind; not being told is an error.
 	Lag(ctx context.Context) (time.Duration, error)
+}
+
+// Broker tells how queues are set up and what they hold.
+type Broker interface {
+	SetUp(ctx context.Context, named []broker.NamedQueue) (broker.SetUp, error)
 }
 
 // Task cleans the tables of one ledger.
@@ -53,8 +59,16 @@ type Task struct {
 	// StopFile is a path; as long as the file exists, nothing is cleaned. May be empty.
 	StopFile string
 	// Flows are those of the ledger: their locks and markers must not outlive the records.
-	Flows  []flow.Flow
-	Limits Limits
+	Flows []flow.Flow
+	// Brokers by the names that queues of the flows have for theirs.
+	Brokers map[string]Broker
+	// AllowDeadLetters names queues that may hold dead letters, or be unreadable.
+	AllowDeadLetters []string
+	// ExpectSchema is what SweepTable.Fingerprint has to be; empty for anything.
+	ExpectSchema string
+	// MaxGrowth is how many times the largest of the last runs a run may be; 0 means any.
+	MaxGrowth int
+	Limits    Limits
 }
 
 // Limits say when a sweep has to wait.
@@ -63,9 +77,20 @@ type Limits struct {
 	MaxReplicaLag time.Duration
 	// MaxThreadsRunning and MaxHistoryLength: 0 means no limit.
 	MaxThreadsRunning, MaxHistoryLength int
+	// Query and HTTP are nil without such a check.
+	Query *Query
+	HTTP  *Gate
+	// Critical ends a run instead of holding it up.
+	Critical Critical
 	// Duty is the part of the time in which a sweep works, 1 to 100 percent; 0 means
 	// 50: as much pause as work.
 	Duty int
+}
+
+// Critical are limits that end a run at once; 0 means no such limit.
+type Critical struct {
+	ThreadsRunning, HistoryLength int
+	ReplicaLag                    time.Duration
 }
 
 // rest is how long a sweep pauses after a batch that took so long.
@@ -99,6 +124,8 @@ type Janitor struct {
 	log     *slog.Logger
 	board   board
 	history *History // nil without a file
+	// acceptSize: a plan that is implausibly large is not refused.
+	acceptSize bool
 	// kept are the entries of this process, lastOf how the last run of each task ended.
 	keptMu sync.Mutex
 	kept   []Entry
@@ -125,6 +152,8 @@ type Options struct {
 	Logger  *slog.Logger
 	// History keeps what runs did; nil keeps it in memory only.
 	History *History
+	// AcceptSize: somebody has seen how large the run is, and wants it.
+	AcceptSize bool
 }
 
 // New checks the options and makes the series of every task.
@@ -139,7 +168,7 @@ func New(o Options) (*Janitor, error) {
 	}
 	o.Metrics.declare(o.Tasks)
 	return &Janitor{
-		tasks: o.Tasks, metrics: o.Metrics, log: o.Logger, history: o.History, lastOf: map[string]ending{},
+		tasks: o.Tasks, metrics: o.Metrics, log: o.Logger, history: o.History, acceptSize: o.AcceptSize, lastOf: map[string]ending{},
 		now: time.Now, pause: sleep, probe: probeEvery, patience: patience,
 	}, nil
 }

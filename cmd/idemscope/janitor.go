@@ -28,16 +28,17 @@ func (c janitorPlanCommand) Run(s *surroundings) (err error) {
 }
 
 type janitorRunCommand struct {
-	Task    string `help:"Only this task."`
-	Execute bool   `help:"Change the tables. It runs at once, whatever the window says."`
-	Exact   bool   `help:"Count every row for the plan."`
-	JSON    bool   `help:"Print the plan or the report as JSON."`
+	Task       string `help:"Only this task."`
+	Execute    bool   `help:"Change the tables. It runs at once, whatever the window says."`
+	Exact      bool   `help:"Count every row for the plan."`
+	AcceptSize bool   `help:"Run although it is implausibly large against the last runs."`
+	JSON       bool   `help:"Print the plan or the report as JSON."`
 }
 
 // Run leaves the exit code: 0 done, 1 only a part was done, 3 cannot tell, 4 refused.
 func (c janitorRunCommand) Run(s *surroundings) (err error) {
 	s.exit, err = app.Janitor(s.ctx, app.JanitorOptions{
-		Config: s.config, Task: c.Task, Execute: c.Execute, Exact: c.Exact, JSON: c.JSON, Language: s.lang, Logger: s.logger, Out: s.out,
+		Config: s.config, Task: c.Task, Execute: c.Execute, Exact: c.Exact, AcceptSize: c.AcceptSize, JSON: c.JSON, Language: s.lang, Logger: s.logger, Out: s.out,
 		Terminal: s.out == os.Stdout && terminal(os.Stdout),
 	})
 	return err

@@ -58,6 +58,9 @@ func cleanupPlan(p janitor.Plan) *console.CleanupPlan {
 			out.Kept = append(out.Kept, console.CleanupKept{Kind: string(kind), Why: janitor.KindText(kind), Rows: kept[kind]})
 		}
 	}
+	for _, c := range p.Checks {
+		out.Checks = append(out.Checks, console.CleanupCheck{Code: c.Code, Result: string(c.Result), Word: c.Result.Word(), Text: c.Text})
+	}
 	for _, r := range p.Refusals {
 		out.Refusals = append(out.Refusals, console.CleanupRefusal{Code: r.Code, Text: r.Text})
 	}

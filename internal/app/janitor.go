@@ -20,6 +20,9 @@ import (
 // janitor run: counting may take longer than a look-up.
 const cleanupStatement = 10 * time.Second
 
+// gateStatement is how long the server lets the query of a throttle run.
+const gateStatement = 2 * time.Second
+
 // openTasks sets up the tasks of the janitor, each with connections of its own:
 // a cleanup must not take those of the console and the exporter.
 func (s *stores) openTasks(c *config.Config) error {
@@ -41,8 +44,10 @@ func (s *stores) openTask(c *config.Config, t config.CleanupTask) (janitor.Task,
 		RunTime: t.RunTime, Rows: int64(t.Rows), StopFile: t.StopFile,
 		Limits: janitor.Limits{
 			MaxReplicaLag: t.Throttle.MaxReplicaLag, MaxThreadsRunning: t.Throttle.MaxThreadsRunning, MaxHistoryLength: t.Throttle.MaxHistoryLength,
-			Duty: t.Throttle.Duty,
+			Duty: t.Throttle.Duty, Critical: janitor.Critical(t.Throttle.Critical),
 		},
+		AllowDeadLetters: t.Checks.AllowDeadLetters, ExpectSchema: t.Checks.ExpectSchema, MaxGrowth: t.Checks.MaxGrowth,
+		Brokers: as[janitor.Broker](s.brokers),
 	}
 	for _, f := range s.catalog.Flows() {
 		if f.Ledger == t.Ledger {
@@ -56,7 +61,32 @@ func (s *stores) openTask(c *config.Config, t config.CleanupTask) (janitor.Task,
 		}
 		task.Limits.Replicas = append(task.Limits.Replicas, server)
 	}
+	if err := s.openGates(c, t, &task.Limits); err != nil {
+		return task, err
+	}
 	return task, s.openTables(c, t, &task)
+}
+
+// openGates sets up the checks that the operator wrote: a query, with the user
+// that reads, and a URL.
+func (s *stores) openGates(c *config.Config, t config.CleanupTask, limits *janitor.Limits) (err error) {
+	if q := t.Throttle.Query; q.SQL != "" {
+		of := c.Ledgers[slices.IndexFunc(c.Ledgers, func(l config.Ledger) bool { return l.Name == t.Ledger })]
+		options := cleanupServer(c, of.MySQL)
+		options.MaxConns, options.StatementLimit = 1, gateStatement
+		server, err := s.openServer(options)
+		if err != nil {
+			return err
+		}
+		limits.Query = &janitor.Query{Max: float64(q.Max), Number: func(ctx context.Context) (float64, error) { return server.Number(ctx, q.SQL) }}
+	}
+	if address := t.Throttle.HTTP; address != "" {
+		if limits.HTTP, err = janitor.NewGate(address.Reveal()); err != nil {
+			return fmt.Errorf("throttle.http: %w", err)
+		}
+		s.stops = append(s.stops, limits.HTTP.Close)
+	}
+	return nil
 }
 
 // openTables connects the task to its ledger. Without a user that may delete it
@@ -130,6 +160,8 @@ type JanitorOptions struct {
 	Task string
 	// Execute changes tables; without it, the plan is printed.
 	Execute bool
+	// AcceptSize lets a run begin that is implausibly large against the last ones.
+	AcceptSize bool
 	// Exact counts every row instead of sampling.
 	Exact bool
 	// JSON prints what the API gives.
@@ -166,7 +198,7 @@ func Janitor(ctx context.Context, o JanitorOptions) (exit int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	j, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: janitor.NewMetrics(), Logger: o.Logger, History: cleanupHistory(c)})
+	j, err := janitor.New(janitor.Options{Tasks: s.tasks, Metrics: janitor.NewMetrics(), Logger: o.Logger, History: cleanupHistory(c), AcceptSize: o.AcceptSize})
 	if err != nil {
 		return 0, err
 	}

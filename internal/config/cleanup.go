@@ -60,6 +60,7 @@ type CleanupTask struct {
 	// StopFile is the path of a file that holds the task up as long as it exists; it may be empty.
 	StopFile string
 	Throttle Throttle
+	Checks   CleanupChecks
 }
 
 // ArchiveFiles are files that take rows.
@@ -75,18 +76,6 @@ type ArchiveFiles struct {
 // Window is a part of every day, in minutes after midnight. It goes over midnight
 // when To is not above From.
 type Window struct{ From, To int }
-
-// Throttle says when a sweep has to wait.
-type Throttle struct {
-	// Replicas name servers that must keep up.
-	Replicas []string
-	// MaxReplicaLag is 1s to 1h.
-	MaxReplicaLag time.Duration
-	// MaxThreadsRunning and MaxHistoryLength bound what the server does; 0 means no bound.
-	MaxThreadsRunning, MaxHistoryLength int
-	// Duty is the part of the time in which a sweep works: 1 to 100 percent.
-	Duty int
-}
 
 // act reads the credential of a server with which it may be changed; without a name when there is none.
 func (s *section) act(help string) Account {
@@ -140,6 +129,7 @@ func (s *section) cleanupTask(name string, c *Config) CleanupTask {
 		RunTime:  s.duration("run_time", 0, time.Second, 24*time.Hour),
 		Rows:     s.whole("rows", 0, 1, 1<<40),
 		Throttle: s.throttle(),
+		Checks:   s.checks(),
 	}
 	if v := s.value("action"); t.Action == "" {
 		s.missing(v, "write delete, or archive with archive: {table: NAME} or archive: {directory: PATH}")
@@ -192,6 +182,7 @@ func (s *section) judge(t CleanupTask, c *Config, tables map[string]place) {
 	if t.Enabled && t.Window == (Window{}) && !s.reported(window.path) {
 		s.problemf(window.at, s.pathOf("window"), `is missing; enabled: true needs a window, such as "02:00-05:00"`)
 	}
+	s.deadLetters(t, c)
 	i := slices.IndexFunc(c.Ledgers, func(l Ledger) bool { return l.Name == t.Ledger })
 	if i < 0 {
 		return
@@ -213,24 +204,6 @@ func (s *section) judge(t CleanupTask, c *Config, tables map[string]place) {
 		return
 	}
 	tables[l.Name] = v.at
-}
-
-func (s *section) throttle() Throttle {
-	part := s.optional("throttle")
-	defer part.close()
-	t := Throttle{
-		MaxReplicaLag:     part.duration("max_replica_lag", 10*time.Second, time.Second, time.Hour),
-		MaxThreadsRunning: part.whole("max_threads_running", 50, 0, 100_000),
-		MaxHistoryLength:  part.whole("max_history_length", 100_000, 0, 1<<40),
-		Duty:              part.whole("duty", 50, 1, 100),
-	}
-	for _, it := range part.list("replicas") {
-		if !slices.Contains(s.defined["mysql"], it.text) {
-			part.problemf(it.at, it.path, "the section mysql has no %q; add the replica there, with a user that may ask for its lag", it.text)
-		}
-		t.Replicas = append(t.Replicas, it.text)
-	}
-	return t
 }
 
 var windowShape = regexp.MustCompile(`^(\d\d):(\d\d)-(\d\d):(\d\d)$`)
@@ -294,7 +267,7 @@ func (c Cleanup) redacted() *group {
 }
 
 func (t CleanupTask) redacted() *group {
-	g, archive, throttle := &group{}, &group{}, &group{}
+	g, archive := &group{}, &group{}
 	g.text("ledger", t.Ledger)
 	g.duration("retain", t.Retain)
 	g.text("action", string(t.Action))
@@ -314,12 +287,8 @@ func (t CleanupTask) redacted() *group {
 		g.add("rows", t.Rows)
 	}
 	g.text("stop_file", t.StopFile)
-	throttle.list("replicas", t.Throttle.Replicas)
-	throttle.duration("max_replica_lag", t.Throttle.MaxReplicaLag)
-	throttle.add("max_threads_running", t.Throttle.MaxThreadsRunning)
-	throttle.add("max_history_length", t.Throttle.MaxHistoryLength)
-	throttle.add("duty", t.Throttle.Duty)
-	g.part("throttle", throttle)
+	g.part("throttle", t.Throttle.redacted())
+	t.Checks.redacted(g)
 	return g
 }
 

@@ -8,16 +8,22 @@ import (
 )
 
 func TestACleanupTaskIsReadWhole(t *testing.T) {
-	c := mustParse(t, minimal(`time_zone: Asia/Shanghai
+	c := mustParse(t, strings.Replace(minimal(`time_zone: Asia/Shanghai
 cleanup:
   tasks:
     orders: {ledger: orders, retain: 168h, action: archive, archive: {table: old}, batch: 500, window: "23:30-04:00", enabled: true,
-      run_time: 2h, rows: 1000, stop_file: stop, throttle: {replicas: [main], max_replica_lag: 3s, max_threads_running: 0, max_history_length: 7}}
-`), nil)
+      run_time: 2h, rows: 1000, stop_file: stop, throttle: {replicas: [main], max_replica_lag: 3s, max_threads_running: 0, max_history_length: 7,
+        query: {sql: "SELECT COUNT(*) FROM jobs WHERE note <> '#'", max: -3}, http: {url: "https://u:p@host:8443/t/x?y=z"},
+        critical: {threads_running: 200, history_length: 8, replica_lag: 1m}},
+      allow_dead_letters: [paid.dlq], expect_schema: 0123456789abcdef0123456789abcdef, max_growth: 0}
+`), "ledger: orders}\n", "ledger: orders, queue: {broker: rabbit, name: paid, dead_letter: paid.dlq}}\n", 1), nil)
 	want := CleanupTask{
 		Name: "orders", Ledger: "orders", Retain: 168 * time.Hour, Action: CleanupArchive, ArchiveTable: "old", Batch: 500,
 		Window: Window{From: 23*60 + 30, To: 4 * 60}, TimeZone: c.TimeZone, Enabled: true, RunTime: 2 * time.Hour, Rows: 1000, StopFile: "stop",
-		Throttle: Throttle{Replicas: []string{"main"}, MaxReplicaLag: 3 * time.Second, MaxHistoryLength: 7, Duty: 50},
+		Throttle: Throttle{Replicas: []string{"main"}, MaxReplicaLag: 3 * time.Second, MaxHistoryLength: 7, Duty: 50,
+			Query: ThrottleQuery{SQL: "SELECT COUNT(*) FROM jobs WHERE note <> '#'", Max: -3}, HTTP: "https://u:p@host:8443/t/x?y=z",
+			Critical: Critical{ThreadsRunning: 200, HistoryLength: 8, ReplicaLag: time.Minute}},
+		Checks: CleanupChecks{AllowDeadLetters: []string{"paid.dlq"}, ExpectSchema: "0123456789abcdef0123456789abcdef"},
 	}
 	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -33,6 +39,7 @@ func TestACleanupTaskHasSafeDefaults(t *testing.T) {
 	want := CleanupTask{
 		Name: "orders", Ledger: "orders", Retain: time.Hour, Action: CleanupDelete, Batch: 2000, TimeZone: time.UTC,
 		Throttle: Throttle{MaxReplicaLag: 10 * time.Second, MaxThreadsRunning: 50, MaxHistoryLength: 100_000, Duty: 50},
+		Checks:   CleanupChecks{MaxGrowth: 10},
 	}
 	if got := c.Cleanup.Tasks; len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -66,6 +73,27 @@ func TestTheSecondCredentialIsReadAndMasked(t *testing.T) {
 		t.Errorf("%v\n%s", err, redacted)
 	}
 	wantSame(t, c)
+}
+
+func TestTheURLOfAThrottleIsNeverShownWhole(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://" + marker + ":x@host:80/": "http://host:80/<secret>",
+		"http://host/" + marker:            "http://host/<secret>",
+		"http://host?k=" + marker:          "http://host/<secret>",
+		"http://host:81":                   "http://host:81\n",
+	} {
+		c := mustParse(t, minimal(`cleanup: {tasks: {orders: {ledger: orders, retain: 1h, action: delete, throttle: {http: {url: "${U}"}}}}}`), map[string]string{"U": address})
+		redacted, err := c.Redacted()
+		if err != nil || strings.Contains(string(redacted), marker) || !strings.Contains(strings.ReplaceAll(string(redacted), `"`, ""), want) {
+			t.Errorf("%v\n%s", err, redacted)
+		}
+		for way, text := range printed(t, c.Cleanup) {
+			if strings.Contains(text, marker) {
+				t.Errorf("through %s: %s", way, text)
+			}
+		}
+		wantSame(t, c)
+	}
 }
 
 // The commented section of the example is a configuration, too.
