@@ -126,6 +126,7 @@ var decisions = map[string]string{
 	"GET /findings.json":         "viewer",
 	"GET /key.md":                "viewer",
 	"GET /api/v1/findings":       "viewer",
+	"GET /api/v1/openapi.json":   "viewer",
 	"GET /trace":                 "viewer",
 	"GET /api/v1/trace":          "viewer",
 	"POST /trace":                "operator",

@@ -233,16 +233,16 @@ func statusOf(r action.Result) int {
 // actionOrder is the body of a POST to /api/v1/actions/.... Ids that are not UTF-8 come
 // in the hex fields.
 type actionOrder struct {
-	Type    string `json:"type"`
-	TypeHex string `json:"type_hex"`
-	ID      string `json:"id"`
-	IDHex   string `json:"id_hex"`
-	Flow    string `json:"flow"`
-	Reason  string `json:"reason"`
+	Type    string `json:"type,omitempty"`
+	TypeHex string `json:"type_hex,omitempty"`
+	ID      string `json:"id,omitempty"`
+	IDHex   string `json:"id_hex,omitempty"`
+	Flow    string `json:"flow,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 	// Ticket is that of a precheck; without one, what is there now is acted on.
-	Ticket string `json:"ticket"`
+	Ticket string `json:"ticket,omitempty"`
 	// Execute does it; without it, the answer is the precheck.
-	Execute bool `json:"execute"`
+	Execute bool `json:"execute,omitempty"`
 }
 
 func (c *console) actionJSON(g *gin.Context, v visit) error {

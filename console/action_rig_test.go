@@ -270,6 +270,7 @@ func (r *deedRig) send(t *testing.T, path, kind string, body []byte, headers ...
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkDescribed(t, request, response, text)
 	return reply{response, string(text)}
 }
 

@@ -99,6 +99,8 @@ type console struct {
 	pages    pages
 	// hands bounds how many keys of orders about many are at work at once.
 	hands *semaphore.Weighted
+	// described is the description of the API in each language.
+	described map[flow.Language][]byte
 }
 
 // New parses the templates and returns the handler of all pages.
@@ -148,6 +150,9 @@ func router(o Options) (*gin.Engine, error) {
 	if c.pages, err = parsePages(c.assets, c.Zone); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
+	if c.described, err = describeAPI(o.Version); err != nil {
+		return nil, fmt.Errorf("console: describe the API: %w", err)
+	}
 	return c.routes()
 }
 
@@ -194,6 +199,7 @@ func (c *console) routes() (*gin.Engine, error) {
 	engine.POST("/api/v1/actions", c.visit(c.manyJSON))
 	get("/audit", c.visit(c.audit))
 	get("/api/v1/audit", c.visit(c.auditJSON))
+	get("/api/v1/openapi.json", c.visit(c.openAPI))
 	get("/doctor", c.visit(c.doctor))
 	get("/api/v1/doctor", c.visit(c.doctorJSON))
 	get("/signin", c.visit(c.signIn))

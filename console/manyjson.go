@@ -19,20 +19,20 @@ type manyOrder struct {
 	Action string     `json:"action"`
 	Keys   []keyOrder `json:"keys"`
 	// Reason is kept with the attempt on each key.
-	Reason string `json:"reason"`
+	Reason string `json:"reason,omitempty"`
 	// Execute does it; without it, the answer is the precheck of each key.
-	Execute bool `json:"execute"`
+	Execute bool `json:"execute,omitempty"`
 }
 
 // keyOrder is one key of an order. Ids that are not UTF-8 come in the hex fields.
 type keyOrder struct {
-	Type    string `json:"type"`
-	TypeHex string `json:"type_hex"`
-	ID      string `json:"id"`
-	IDHex   string `json:"id_hex"`
-	Flow    string `json:"flow"`
+	Type    string `json:"type,omitempty"`
+	TypeHex string `json:"type_hex,omitempty"`
+	ID      string `json:"id,omitempty"`
+	IDHex   string `json:"id_hex,omitempty"`
+	Flow    string `json:"flow,omitempty"`
 	// Ticket is that of a precheck; without one, what is there now is acted on.
-	Ticket string `json:"ticket"`
+	Ticket string `json:"ticket,omitempty"`
 }
 
 // ManyPrecheckJSON is what an action would do to each of many keys, in their order.
