@@ -11,7 +11,7 @@ import (
 type manyWords struct {
 	Title, Lead, Choose, Key, Does, Take, Over, Refused, Nothing, None, Seen flow.Text
 	Counted, TypeNumber, TypeNumberHint, Do, Back, NoReason, WrongNumber     flow.Text
-	Outcome, Why, Attempt, Also, Again                                       flow.Text
+	Outcome, Why, Attempt, Also, Again, Statement                            flow.Text
 }
 
 func newManyWords() manyWords {
@@ -38,6 +38,7 @@ func newManyWords() manyWords {
 		Why:            flow.T("Why", "原因"),
 		Attempt:        flow.T("attempt", "操作编号"),
 		Also:           flow.T("also:", "另有："),
+		Statement:      flow.T("the statement", "语句"),
 		Again:          flow.T("Preview what was not done again", "重新预览未完成的键"),
 	}
 }
