@@ -111,8 +111,11 @@ func (c *console) formToken(g *gin.Context) string { return c.Guard.Token(g.Requ
 // acceptForm parses the form and checks that this person saw it, and sends it for
 // the first time. Every handler that changes something calls it first. The error
 // is a fault.
-func (c *console) acceptForm(g *gin.Context) error {
-	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxForm)
+func (c *console) acceptForm(g *gin.Context) error { return c.acceptLongForm(g, maxForm) }
+
+// acceptLongForm is acceptForm for a form of up to so many bytes.
+func (c *console) acceptLongForm(g *gin.Context, most int64) error {
+	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, most)
 	if err := g.Request.ParseForm(); err != nil {
 		return badForm()
 	}

@@ -233,16 +233,16 @@ func statusOf(r action.Result) int {
 // actionOrder is the body of a POST to /api/v1/actions/.... Ids that are not UTF-8 come
 // in the hex fields.
 type actionOrder struct {
-	Type    string `json:"type"`
-	TypeHex string `json:"type_hex"`
-	ID      string `json:"id"`
-	IDHex   string `json:"id_hex"`
-	Flow    string `json:"flow"`
-	Reason  string `json:"reason"`
+	Type    string `json:"type,omitempty"`
+	TypeHex string `json:"type_hex,omitempty"`
+	ID      string `json:"id,omitempty"`
+	IDHex   string `json:"id_hex,omitempty"`
+	Flow    string `json:"flow,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 	// Ticket is that of a precheck; without one, what is there now is acted on.
-	Ticket string `json:"ticket"`
+	Ticket string `json:"ticket,omitempty"`
 	// Execute does it; without it, the answer is the precheck.
-	Execute bool `json:"execute"`
+	Execute bool `json:"execute,omitempty"`
 }
 
 func (c *console) actionJSON(g *gin.Context, v visit) error {
@@ -283,32 +283,47 @@ func (c *console) actionJSON(g *gin.Context, v visit) error {
 	return nil
 }
 
-// postOrder reads the body. A page of another site cannot send JSON without asking.
+// postOrder reads the order of one key.
 func (c *console) postOrder(g *gin.Context) (o actionOrder, key flow.Key, err error) {
-	if kind, _, err := mime.ParseMediaType(g.ContentType()); err != nil || kind != "application/json" {
-		return o, key, badOrder()
-	}
-	if err := c.acceptForm(g); err != nil {
+	if err := c.readOrder(g, maxForm, &o); err != nil {
 		return o, key, err
+	}
+	key, err = orderedKey(o.Type, o.TypeHex, o.ID, o.IDHex)
+	return o, key, err
+}
+
+// readOrder reads a body of up to so many bytes. A page of another site cannot send
+// JSON without asking.
+func (c *console) readOrder(g *gin.Context, most int64, into any) error {
+	if kind, _, err := mime.ParseMediaType(g.ContentType()); err != nil || kind != "application/json" {
+		return badOrder()
+	}
+	if err := c.acceptLongForm(g, most); err != nil {
+		return err
 	}
 	decoder := json.NewDecoder(g.Request.Body)
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&o); err != nil {
-		return o, key, badOrder()
+	if decoder.Decode(into) != nil {
+		return badOrder()
 	}
-	key = flow.Key{BizType: o.Type, BizID: o.ID}
+	return nil
+}
+
+// orderedKey is the key that an order names; hex stands for what is no text.
+func orderedKey(bizType, typeHex, id, idHex string) (flow.Key, error) {
+	key := flow.Key{BizType: bizType, BizID: id}
 	for _, part := range []struct {
 		digits string
 		to     *string
-	}{{o.TypeHex, &key.BizType}, {o.IDHex, &key.BizID}} {
+	}{{typeHex, &key.BizType}, {idHex, &key.BizID}} {
 		if part.digits == "" {
 			continue
 		}
 		raw, err := hex.DecodeString(part.digits)
 		if err != nil {
-			return o, key, badOrder()
+			return key, badOrder()
 		}
 		*part.to = string(raw)
 	}
-	return o, key, nil
+	return key, nil
 }

@@ -42,13 +42,19 @@ type deedRig struct {
 	proxies map[string]*testkit.Proxy
 	// person asks each request.
 	person access.Person
+	// replica: what the ledgers read is one. alter changes the actor, last of all.
+	replica bool
+	alter   func(o *action.Options)
 }
 
 var operator = access.Person{Name: "alice", Roles: []access.Role{access.Viewer, access.Payload, access.Operator}, From: "10.0.0.7"}
 
-func newDeedRig(t *testing.T) *deedRig {
+func newDeedRig(t *testing.T, change ...func(*deedRig)) *deedRig {
 	t.Helper()
 	r := &deedRig{db: testkit.MySQL(t), proxies: map[string]*testkit.Proxy{}, person: operator}
+	for _, c := range change {
+		c(r)
+	}
 	for table, collation := range map[string]string{"record": "utf8mb4_nopad_bin", "folded": "utf8mb4_general_ci", "record_archive": "utf8mb4_nopad_bin"} {
 		r.db.Exec(t, `CREATE TABLE `+table+` (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, biz_id VARCHAR(128) NOT NULL, biz_type VARCHAR(64) NOT NULL, status TINYINT NOT NULL,
 			create_time DATETIME(6) NOT NULL, update_time DATETIME(6) NOT NULL, KEY (biz_type, biz_id)) CHARACTER SET utf8mb4 COLLATE `+collation)
@@ -71,6 +77,9 @@ func newDeedRig(t *testing.T) *deedRig {
 	}
 	r.desk = answer.NewDesk(answer.Options{Catalog: gather.Catalog, Gatherer: gatherer})
 	o.Desk, o.Journal, o.Unfinished = r.desk, r.log, action.FromLog(r.log)
+	if r.alter != nil {
+		r.alter(&o)
+	}
 	actor, err := action.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +147,7 @@ func deedFlows(t *testing.T) []flow.Flow {
 func (r *deedRig) openMySQL(t *testing.T, gather *dossier.Options, o *action.Options) {
 	t.Helper()
 	r.proxies["mysql"] = testkit.NewProxy(t, r.db.Addr)
-	options := ledger.ServerOptions{Name: "main", Address: r.proxies["mysql"].Addr, Database: r.db.Name, User: r.db.User, StatementLimit: rigDeadline}
+	options := ledger.ServerOptions{Name: "main", Address: r.proxies["mysql"].Addr, Database: r.db.Name, User: r.db.User, StatementLimit: rigDeadline, Replica: r.replica}
 	server, err := ledger.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
@@ -270,6 +279,7 @@ func (r *deedRig) send(t *testing.T, path, kind string, body []byte, headers ...
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkDescribed(t, request, response, text)
 	return reply{response, string(text)}
 }
 

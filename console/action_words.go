@@ -68,6 +68,6 @@ func badOrder() *fault {
 	return &fault{
 		Status: http.StatusBadRequest, Code: "bad_order",
 		Title:  flow.T("The order cannot be read.", "无法读取该请求。"),
-		Remedy: flow.T("Send application/json: {type, id, flow, reason, ticket, execute}; ids that are not UTF-8 as type_hex and id_hex.", "请发送 application/json：{type, id, flow, reason, ticket, execute}；非 UTF-8 的 ID 用 type_hex 和 id_hex。"),
+		Remedy: flow.T("Send application/json: {type, id, flow, reason, ticket, execute}, or of many keys {action, keys: [{type, id, flow, ticket}], reason, execute}; ids that are not UTF-8 as type_hex and id_hex.", "请发送 application/json：{type, id, flow, reason, ticket, execute}，多个键用 {action, keys: [{type, id, flow, ticket}], reason, execute}；非 UTF-8 的 ID 用 type_hex 和 id_hex。"),
 	}
 }

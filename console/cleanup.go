@@ -187,10 +187,7 @@ func (c *console) cleanupJSON(g *gin.Context, v visit) error {
 	if c.Cleanup == nil {
 		return cleanupOff()
 	}
-	answer := struct {
-		Tasks   []CleanupTaskJSON `json:"tasks"`
-		History []CleanupRunJSON  `json:"history"`
-	}{[]CleanupTaskJSON{}, []CleanupRunJSON{}}
+	answer := CleanupJSON{[]CleanupTaskJSON{}, []CleanupRunJSON{}}
 	for _, t := range c.Cleanup.Tasks() {
 		answer.Tasks = append(answer.Tasks, newCleanupTaskJSON(t, v.lang))
 	}

@@ -6,6 +6,12 @@ import (
 	"idemscope/internal/flow"
 )
 
+// CleanupJSON is the answer of /api/v1/cleanup.
+type CleanupJSON struct {
+	Tasks   []CleanupTaskJSON `json:"tasks"`
+	History []CleanupRunJSON  `json:"history"`
+}
+
 // CleanupTaskJSON is where a task stands, as the API gives it. null is what
 // nobody knows.
 type CleanupTaskJSON struct {

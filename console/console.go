@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/semaphore"
 
 	"idemscope/internal/access"
 	"idemscope/internal/answer"
@@ -96,6 +97,10 @@ type console struct {
 	language flow.Language
 	assets   assets
 	pages    pages
+	// hands bounds how many keys of orders about many are at work at once.
+	hands *semaphore.Weighted
+	// described is the description of the API in each language.
+	described map[flow.Language][]byte
 }
 
 // New parses the templates and returns the handler of all pages.
@@ -109,7 +114,7 @@ func New(o Options) (http.Handler, error) {
 
 // router answers every address, uncompressed.
 func router(o Options) (*gin.Engine, error) {
-	c := &console{Options: o}
+	c := &console{Options: o, hands: semaphore.NewWeighted(maxHands)}
 	if o.Desk == nil || len(o.Flows) == 0 {
 		return nil, errors.New("console: a desk and at least one flow are mandatory")
 	}
@@ -144,6 +149,9 @@ func router(o Options) (*gin.Engine, error) {
 	}
 	if c.pages, err = parsePages(c.assets, c.Zone); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
+	}
+	if c.described, err = describeAPI(o.Version); err != nil {
+		return nil, fmt.Errorf("console: describe the API: %w", err)
 	}
 	return c.routes()
 }
@@ -185,8 +193,13 @@ func (c *console) routes() (*gin.Engine, error) {
 	get("/action", c.visit(c.action))
 	engine.POST("/action", c.visit(c.changeKey))
 	engine.POST("/api/v1/actions/:kind", c.visit(c.actionJSON))
+	get("/findings/preview", c.visit(c.preview))
+	engine.POST("/findings/preview", c.visit(c.preview))
+	engine.POST("/findings/act", c.visit(c.changeKeys))
+	engine.POST("/api/v1/actions", c.visit(c.manyJSON))
 	get("/audit", c.visit(c.audit))
 	get("/api/v1/audit", c.visit(c.auditJSON))
+	get("/api/v1/openapi.json", c.visit(c.openAPI))
 	get("/doctor", c.visit(c.doctor))
 	get("/api/v1/doctor", c.visit(c.doctorJSON))
 	get("/signin", c.visit(c.signIn))

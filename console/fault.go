@@ -43,6 +43,17 @@ func (f *fault) message(lang flow.Language) string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
+// ErrorJSON is the answer of the API where it has no other.
+type ErrorJSON struct {
+	Error FaultJSON `json:"error"`
+}
+
+// FaultJSON is why. Codes are stable.
+type FaultJSON struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
 func notFound() *fault {
 	return &fault{
 		Status: http.StatusNotFound, Code: "not_found",
@@ -179,7 +190,7 @@ func (c *console) fail(g *gin.Context, v visit, err error) {
 		g.Header("Retry-After", "1")
 	}
 	if v.api {
-		c.json(g, f.Status, map[string]any{"error": map[string]string{"code": f.Code, "message": f.message(v.lang)}})
+		c.json(g, f.Status, ErrorJSON{FaultJSON{Code: f.Code, Message: f.message(v.lang)}})
 		return
 	}
 	c.fault(g, v, f)

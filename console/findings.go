@@ -114,8 +114,8 @@ func (c *console) findings(g *gin.Context, v visit) error {
 		Counts: countSeverities(asked.list), Narrowed: asked.filter != answer.Filter{}, Everything: v.link("findings", nil),
 		Flows: flowOptions(c.Flows, asked.filter.Flow), Verdicts: verdictOptions(asked.all.List, asked.filter.Verdict),
 		Layers: layerOptions(asked.filter.Layer), Severities: severityOptions(asked.filter.Severity), Ages: ageOptions(v.values.Get("older")),
-		Sort: v.values.Get("sort"), Sorts: sortLinks(v, asked), Grouped: v.link("findings", grouped(values)), Act: c.actOn(v),
-		Problems: findingList{Says: words, Pick: c.Actions}, Undecided: findingList{Says: words, Pick: c.Actions},
+		Sort: v.values.Get("sort"), Sorts: sortLinks(v, asked), Grouped: v.link("findings", grouped(values)),
+		Problems: findingList{Says: words, Pick: c.mayChange(v)}, Undecided: findingList{Says: words, Pick: c.mayChange(v)},
 		Pending: asked.all.Pending, CoverageTexts: asked.all.Coverage,
 		JSON: v.link("api/v1/findings", with(values, "after", asked.after)), Again: v.again(),
 		CSVFile: v.link("findings.csv", values), JSONFile: v.link("findings.json", values),
@@ -128,6 +128,11 @@ func (c *console) findings(g *gin.Context, v visit) error {
 	}
 	if !asked.flat {
 		view.Groups = c.newGroups(v, asked, words)
+		var lists []findingList
+		for _, group := range view.Groups {
+			lists = append(lists, group.findingList)
+		}
+		view.Act = c.actOn(v, lists...)
 		return c.render(g, http.StatusOK, v.lang, "findings", view)
 	}
 	if asked.next != "" {
@@ -145,6 +150,7 @@ func (c *console) findings(g *gin.Context, v visit) error {
 			view.Problems.Rows = append(view.Problems.Rows, row)
 		}
 	}
+	view.Act = c.actOn(v, view.Problems, view.Undecided)
 	return c.render(g, http.StatusOK, v.lang, "findings", view)
 }
 

@@ -51,7 +51,7 @@ func (c *console) newGroups(v visit, asked askedFindings, words findingWords) []
 	var groups []findingGroup
 	for k, list := range members {
 		g := findingGroup{
-			findingList: findingList{Says: words, Pick: c.Actions},
+			findingList: findingList{Says: words, Pick: c.mayChange(v)},
 			Flow:        k.flow, Verdict: k.code, CodeWord: codeWord(k.code), Severity: k.severity, Word: severityWord(k.severity), Count: len(list), CountWord: keysWord(len(list)),
 			Oldest: oldest(list, asked.all.At),
 		}
@@ -88,21 +88,42 @@ func oldest(list []answer.Finding, now time.Time) flow.Text {
 	return flow.Span(most)
 }
 
-// actOn is where a selection of findings goes; nil when nobody may act.
-func (c *console) actOn(v visit) *selection {
-	if !c.Actions {
+// actOn is where a selection of the findings on the page goes; nil when this person may not act.
+func (c *console) actOn(v visit, lists ...findingList) *selection {
+	if !c.mayChange(v) {
 		return nil
 	}
-	s := &selection{Address: v.root + "findings/preview"}
-	if v.chosen {
-		s.Lang = string(v.lang)
+	var places []string
+	for _, list := range lists {
+		for _, row := range list.Rows {
+			places = append(places, row.Place)
+		}
 	}
-	return s
+	return new(newSelection(v, places))
 }
 
 // selection is the form that sends places of chosen findings on.
 type selection struct {
-	Address, Lang string
+	// Method is get, so that the address says what was selected, unless all the
+	// places together could be too long for one.
+	Address, Method string
+	// Lang is passed on where the address loses its parameters; mostly empty.
+	Lang string
+}
+
+func newSelection(v visit, places []string) selection {
+	length := 0
+	for _, word := range places {
+		length += len(word) + len("&place=")
+	}
+	if length > maxSelection {
+		return selection{Address: v.link("findings/preview", nil), Method: "post"}
+	}
+	s := selection{Address: v.root + "findings/preview", Method: "get"}
+	if v.chosen {
+		s.Lang = string(v.lang)
+	}
+	return s
 }
 
 // grouped leaves out what would ask for a list.

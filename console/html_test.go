@@ -37,6 +37,7 @@ func ask(t testing.TB, method, address string, headers ...string) reply {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkDescribed(t, request, response, body)
 	return reply{response, string(body)}
 }
 

@@ -187,15 +187,18 @@ func (c *console) traceJSON(g *gin.Context, v visit) error {
 	if c.Traces == nil {
 		return tracesOff()
 	}
-	answer := struct {
-		Actions bool        `json:"actions"`
-		Traces  []TraceJSON `json:"traces"`
-	}{c.Actions, []TraceJSON{}}
+	answer := TracesJSON{c.Actions, []TraceJSON{}}
 	for _, name := range c.Traces.Brokers() {
 		answer.Traces = append(answer.Traces, NewTraceJSON(c.Traces.State(name), v.lang))
 	}
 	c.json(g, http.StatusOK, answer)
 	return nil
+}
+
+// TracesJSON is the answer of /api/v1/trace. Actions: a trace can be armed from here.
+type TracesJSON struct {
+	Actions bool        `json:"actions"`
+	Traces  []TraceJSON `json:"traces"`
 }
 
 // TraceJSON is a trace as API and command line give it.

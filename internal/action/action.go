@@ -105,6 +105,9 @@ type Options struct {
 	Unfinished func(ctx context.Context, p flow.Place) ([]Earlier, error)
 	// Mask hides parts of what a Result shows of the key; may be nil.
 	Mask func(string) string
+	// Limit bounds one action, from the look to the last word in the journal; zero
+	// means 45 s.
+	Limit time.Duration
 	// Logger takes what the journal did not; nil means slog.Default.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -124,6 +127,9 @@ func New(o Options) (*Actor, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Limit == 0 {
+		o.Limit = doTime
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// doTime bounds one action, from the look to the last word in the journal.
+	// doTime is what Options.Limit is without one.
 	doTime = 45 * time.Second
 	// maxReason is how long a reason may be, in bytes.
 	maxReason = 2000
@@ -63,7 +63,7 @@ type done struct {
 // and end in the journal. Who asks stands in ctx (package access). It goes on when
 // ctx is called off: a closed browser must not leave a message half moved.
 func (a *Actor) Do(ctx context.Context, t Ticket, reason string) Result {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.Limit)
 	defer cancel()
 	r := Result{Attempt: rand.Text(), Kind: t.Kind, Place: t.Place}
 	if refusal := a.refuseOrder(ctx, t, reason); refusal != nil {

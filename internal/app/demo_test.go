@@ -59,6 +59,7 @@ func TestTheDemoLeavesNothing(t *testing.T) {
 	if _, err := Lookup(t.Context(), LookupOptions{Config: command[1], Words: command[2:], Language: flow.Chinese, Out: &answer}); err != nil {
 		t.Error(err)
 	}
+	replayInTheDemo(t, command[1])
 	text, err := os.ReadFile(command[1])
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +82,27 @@ func TestTheDemoLeavesNothing(t *testing.T) {
 	if after := children(t); after != before {
 		t.Errorf("child processes before: %s, after: %s", before, after)
 	}
+}
+
+// replayInTheDemo replays the one dead letter among the samples, as its user may, and
+// waits until a consumer has run it.
+func replayInTheDemo(t *testing.T, config string) {
+	t.Helper()
+	const bizType, bizID = "order_paid", "SO202501150500"
+	var said bytes.Buffer
+	order := ActionOptions{
+		Config: config, Kind: "replay", BizType: bizType, BizID: bizID, Reason: "the cause is mended", Execute: true,
+		Language: flow.English, Logger: slog.New(slog.DiscardHandler), Out: &said,
+	}
+	if exit, err := Action(t.Context(), order); err != nil || exit != 0 || !strings.Contains(said.String(), "published to order.paid and removed from order.paid.dlq") {
+		t.Fatalf("exit %d, %v\n%s", exit, err, &said)
+	}
+	var seen bytes.Buffer
+	testkit.Eventually(t, time.Minute, func() bool {
+		seen.Reset()
+		_, err := Lookup(t.Context(), LookupOptions{Config: config, Words: []string{bizType, bizID}, Language: flow.English, Out: &seen})
+		return err == nil && strings.Contains(seen.String(), "COMPLETED") && strings.Contains(seen.String(), "action replay: done")
+	}, "no consumer has run the message")
 }
 
 // TestTheDemoCanBeStoppedWhileItStarts cancels it at once.

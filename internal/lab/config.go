@@ -48,7 +48,7 @@ func (l *Lab) amqp() string {
 }
 
 // Config is the configuration with which idemscope reads this lab, as YAML. It holds the passwords of a monitoring user
-// that can touch no message, of the users of tap and trace, and nothing else that is secret.
+// that can touch no message, of the users of tap, trace and replays, and nothing else that is secret.
 func (l *Lab) Config() []byte {
 	t := template.Must(template.New("config").Funcs(template.FuncMap{
 		"quote": strconv.Quote,
@@ -61,6 +61,7 @@ func (l *Lab) Config() []byte {
 		"MySQLName": mysqlName, "RedisName": redisName, "BrokerName": brokerName, "Vhost": vhost,
 		"Broker": l.rabbit != nil, "Management": l.monitor.management, "User": l.monitor.user, "Password": l.monitor.password,
 		"Tapped": l.tapped(), "TapUser": tapUser, "TapPassword": l.tapPassword, "TraceUser": traceUser, "TracePassword": l.tracePassword,
+		"ReplayUser": replayUser, "ReplayPassword": l.replayPassword,
 		"AMQP":    l.amqp(),
 		"ActUser": actUser, "Retain": retain,
 		"Ledgers": ledgers(), "Flows": l.routes,

@@ -52,6 +52,25 @@ func testConfig(t *testing.T, l *Lab) {
 	}
 }
 
+// testReplayer: the credential of replays takes dead letters, and nothing from a work queue.
+func testReplayer(t *testing.T, l *Lab) {
+	conn, err := dialRabbit(fmt.Sprintf("amqp://%s:%s@%s/", replayUser, l.replayPassword, l.rabbitmq.AMQP), "replayer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	q := routeOf(l.routes, "imports").Queue
+	for name, may := range map[string]bool{q.Name: false, q.Retry[0]: false, q.DeadLetter: true} {
+		channel, err := conn.Channel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := channel.Get(name, false); (err == nil) != may || err != nil && !strings.Contains(err.Error(), "ACCESS_REFUSED") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // testMonitor: the credential in the configuration sees totals and cannot take a message.
 func testMonitor(t *testing.T, l *Lab) {
 	q := routeOf(l.routes, "imports").Queue.Name

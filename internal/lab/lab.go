@@ -54,8 +54,8 @@ type Lab struct {
 	rabbit  *rabbit // nil without a broker
 	monitor monitor
 	prepare func(ctx context.Context, config []byte) error
-	// tapPassword and tracePassword are those of the users with which idemscope makes its tap and arms its trace.
-	tapPassword, tracePassword string
+	// The passwords of the users with which idemscope makes its tap, arms its trace, and replays dead letters.
+	tapPassword, tracePassword, replayPassword string
 	// queues are the work queues by flow; without a broker they are in memory.
 	queues map[string]queue
 

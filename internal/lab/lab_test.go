@@ -56,6 +56,7 @@ func TestLab(t *testing.T) {
 	t.Run("samples", func(t *testing.T) { testSamples(t, l) })
 	t.Run("config", func(t *testing.T) { testConfig(t, l) })
 	t.Run("monitor", func(t *testing.T) { testMonitor(t, l) })
+	t.Run("replayer", func(t *testing.T) { testReplayer(t, l) })
 	t.Run("traffic", func(t *testing.T) { testTraffic(t, l) })
 	t.Run("dead letters", func(t *testing.T) { testDeadLetters(t, l) })
 	t.Run("samples after traffic", func(t *testing.T) { testSamples(t, l) })

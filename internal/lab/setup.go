@@ -104,10 +104,11 @@ func (l *Lab) openRedis(ctx context.Context) error {
 	return nil
 }
 
-// The users of idemscope's tap and trace.
+// The users of idemscope's tap and trace, and of its replays.
 const (
-	tapUser   = "tap"
-	traceUser = "trace"
+	tapUser    = "tap"
+	traceUser  = "trace"
+	replayUser = "replay"
 )
 
 // openRabbitMQ leaves the lab without a broker when there is none to start.
@@ -130,13 +131,16 @@ func (l *Lab) openRabbitMQ(ctx context.Context, startRabbitMQ rabbitStarter) err
 	}); err != nil {
 		return fmt.Errorf("rabbitmq user: %w", err)
 	}
-	l.tapPassword, l.tracePassword = rand.Text(), rand.Text()
+	l.tapPassword, l.tracePassword, l.replayPassword = rand.Text(), rand.Text(), rand.Text()
 	for _, user := range []servers.RabbitMQUser{
 		{Name: tapUser, Password: l.tapPassword, Permissions: map[string]servers.RabbitMQPermissions{vhost: {
 			Configure: `^idemscope\.`, Write: `^idemscope\.`, Read: `^(idemscope\..*|shop|shop\.dlx)$`,
 		}}},
 		{Name: traceUser, Password: l.tracePassword, Tags: []string{"administrator"}, Permissions: map[string]servers.RabbitMQPermissions{vhost: {
 			Configure: `^idemscope\.trace$`, Write: `^idemscope\.trace$`, Read: `^(idemscope\.trace|amq\.rabbitmq\.trace)$`,
+		}}},
+		{Name: replayUser, Password: l.replayPassword, Permissions: map[string]servers.RabbitMQPermissions{vhost: {
+			Configure: `^$`, Write: `^amq\.default$`, Read: `\.dlq$`,
 		}}},
 	} {
 		if err := l.rabbitmq.CreateUser(ctx, user); err != nil {
