@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -9,6 +10,9 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"idemscope/internal/access"
+	"idemscope/internal/answer"
 )
 
 // TestTheKeyboardReachesEverything: the tab key leads through everything on a page that
@@ -79,4 +83,30 @@ func TestAKeyOnPaper(t *testing.T) {
 		t.Errorf("cut off on paper:\n%s", cut)
 	}
 	b.accessible(t, "on paper")
+}
+
+// TestTheBarFitsEveryWindow: with every link, a long name and a production mark, the bar
+// breaks into lines and not into letters.
+func TestTheBarFitsEveryWindow(t *testing.T) {
+	b := openBrowser(t)
+	h, _ := guarded(t, func(_ *access.Options, o *Options) {
+		o.Environment, o.Figures = "production", func() answer.Figures { return shopFigures() }
+	})
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	b.do(t, chromedp.Navigate(server.URL+"/signin?lang=en"), chromedp.WaitVisible(chromedp.CSS("#signin-name")),
+		chromedp.SendKeys(chromedp.CSS("#signin-name"), "alice"), chromedp.SendKeys(chromedp.CSS("#signin-password"), "alice"), chromedp.Submit(chromedp.CSS("#signin-password")),
+		chromedp.WaitVisible(chromedp.CSS(".person")))
+	for _, path := range []string{"/?lang=en", "/findings?lang=en", "/findings?lang=zh"} {
+		b.do(t, chromedp.Navigate(server.URL+path))
+		for _, width := range []int64{320, 390, 600, 768, 900, 1024, 1180, 1440} {
+			b.as(t, width, "light")
+			if wide := value[float64](t, b, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
+				t.Errorf("%s: %v px wider than a window of %d: %s", path, wide, width, value[string](t, b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120)).slice(0, 4).join("\n")`))
+			}
+			if high := value[float64](t, b, `Math.max(...[...document.querySelectorAll(".bar-row > *:not(form), .bar .search button")].map(e => e.getBoundingClientRect().height))`); high > 40 {
+				t.Errorf("%s: something in the bar is %v px high in a window of %d", path, high, width)
+			}
+		}
+	}
 }

@@ -56,7 +56,6 @@ var readme = []shot{
 	{"console-key-light", "key?type=order_paid&id=SO202501150099&wait=all", "en", "light", 1280, true},
 	{"console-key-dark-zh", "key?type=order_paid&id=SO202501150099&wait=all", "zh", "dark", 1280, true},
 	{"console-findings", "findings?", "en", "light", 1280, true},
-	{"console-flows-dark", "flows?", "en", "dark", 1280, true},
 }
 
 func main() {
