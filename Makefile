@@ -2,6 +2,7 @@
 # make test   set up, lint, and run all tests on private servers
 # make bench  all measurements; make bench-exporter: one of them; SMALL=1: reduced sizes
 # make dashboards   write the Grafana dashboards anew
+# make screenshots  pictures of every page of the demo, in every look; FOLDER=where
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X idemscope/internal/app.Version=$(VERSION)
 
@@ -12,7 +13,7 @@ TEST := $(WITHRABBIT) go test -count=1 -p 2
 # One target per program in bench.
 BENCHES := $(patsubst bench/%/main.go,bench-%,$(wildcard bench/*/main.go))
 
-.PHONY: build demo test race lint dashboards bench $(BENCHES) clean
+.PHONY: build demo test race lint dashboards screenshots bench $(BENCHES) clean
 
 build:
 	@scripts/setup build
@@ -48,6 +49,11 @@ lint:
 dashboards:
 	@scripts/setup build
 	cd dashboards && go run .
+
+# Every page of the demo in two languages, three widths, light and dark. Those of the README: make screenshots README=1
+screenshots:
+	@scripts/setup test
+	go run ./scripts/screenshots $(if $(README),-readme docs/images,$(or $(FOLDER),bin/screenshots))
 
 # All measurements, also when one misses its goal. SMALL=1: reduced sizes, a few minutes each.
 bench:

@@ -30,7 +30,7 @@ func newActionWords() actionWords {
 		ReasonHint:  flow.T("kept in the audit file, with your name", "与你的名字一起记入审计文件"),
 		TypeID:      flow.T("Type the biz_id once more", "请再次输入业务 ID"),
 		TypeIDHint:  flow.T("what this lets run cannot be called back", "由此触发的执行无法撤回"),
-		Do:          flow.T("Do it", "执行"),
+		Do:          flow.T("Do it: ", "执行："),
 		Cancel:      flow.T("Back to the key", "返回该键"),
 		WrongID:     flow.T("The id that was typed is not that of this key; nothing was changed.", "输入的 ID 与该键不符；未做任何更改。"),
 		Before:      flow.T("Before", "之前"),

@@ -66,7 +66,7 @@ func (v vocabulary) learn(d document) {
 		}
 	}
 	// What only odd bytes bring about.
-	for _, extra := range []string{"span class", "code class", "details open", "option selected", "input value", "input name", "a rel"} {
+	for _, extra := range []string{"span class", "code class", "code tabindex", "details open", "option selected", "input value", "input name", "a rel"} {
 		v[extra] = true
 	}
 }

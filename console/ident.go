@@ -36,6 +36,9 @@ func newIdent(s string) ident {
 	return id
 }
 
+// Long: the text may take more lines than its box shows.
+func (i ident) Long() bool { return len(i.Text) > 120 }
+
 // plain reports an identifier that can hold only what it seems to hold:
 // printable ASCII without blanks at its ends or side by side.
 func plain(s string) bool {

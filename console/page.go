@@ -144,6 +144,7 @@ func parsePages(files assets, zone *time.Location) (pages, error) {
 			"searchwords": newSearchWords,
 			"asset":       files.url,
 			"visible":     flow.Visible,
+			"ident":       newIdent,
 			"span":        flow.Span,
 			"moment":      clock.moment,
 			"layer":       layerWord,

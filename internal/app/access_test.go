@@ -243,7 +243,8 @@ func TestPathPrefix(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "users"), htpasswd(t, "alice", "a-secret"))
 	file := filepath.Join(dir, "idemscope.yaml")
-	writeFile(t, file, smallConfig(t, "127.0.0.1:0", "console: {path_prefix: /tools/idem, auth: {passwords_file: users}}", "pay"))
+	writeFile(t, file, smallConfig(t, "127.0.0.1:0", "console: {path_prefix: /tools/idem, actions: true, auth: {passwords_file: users, roles: {viewer: [alice], operator: [alice]}}}\n"+
+		"cleanup: {tasks: {orders: {ledger: orders, retain: 168h, action: delete}}}", "pay"))
 	backend, err := url.Parse(serveConfig(t, file, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +270,13 @@ func TestPathPrefix(t *testing.T) {
 				t.Fatalf("cookies %v", c)
 			}
 			c := &crawl{browser: b, root: root, seen: map[string]bool{}}
-			for _, page := range []string{"", "key?type=pay&id=1", "key?type=pay", "search?q=1", "search?q=pay:1", "findings", "doctor", "nowhere", "a/b/c", "api/v1/nothing"} {
+			for _, page := range []string{"", "key?type=pay&id=1", "key.md?type=pay&id=1", "findings", "findings.csv", "findings.json", "flows", "flows/payments", "cleanup", "audit", "action?kind=reset-record&type=pay&id=1", "doctor"} {
+				if r, _ := b.ask(root+page, nil); r.StatusCode != http.StatusOK {
+					t.Errorf("%s: %d", page, r.StatusCode)
+				}
+				c.visit(root + page)
+			}
+			for _, page := range []string{"key?type=pay", "search?q=1", "search?q=pay:1", "nowhere", "a/b/c", "api/v1/nothing"} {
 				c.visit(root + page)
 			}
 			if len(c.seen) < 30 {

@@ -46,13 +46,14 @@ var rooms = map[string][]string{
 		"internal/broker/rabbitmq/link", "internal/broker/rabbitmq/replay", "internal/broker/rabbitmq/tap", "internal/broker/rabbitmq/trace", "internal/lab/servers", "internal/lab", "exporter", "console", "janitor"),
 	"cmd/idemscope": with(words, "internal/app"),
 
-	"internal/testkit":   {"internal/lab/servers"},
-	"internal/testkit/*": {"internal/testkit", "internal/lab/servers"},
-	"scripts/walls":      nil,
-	"bench/figure":       nil,
-	"bench/*":            with(answer, "internal/archive", "bench/figure", "exporter", "console", "janitor", "internal/broker/rabbitmq", "internal/lab/servers"),
-	"scripts/mutate":     nil,
-	"internal/scenarios": nil, // tests alone, and tests may import what they like
+	"internal/testkit":    {"internal/lab/servers"},
+	"internal/testkit/*":  {"internal/testkit", "internal/lab/servers"},
+	"scripts/walls":       nil,
+	"bench/figure":        nil,
+	"bench/*":             with(answer, "internal/archive", "bench/figure", "exporter", "console", "janitor", "internal/broker/rabbitmq", "internal/lab/servers"),
+	"scripts/mutate":      nil,
+	"scripts/screenshots": with(words, "internal/app"),
+	"internal/scenarios":  nil, // tests alone, and tests may import what they like
 }
 
 // guard gives packages from elsewhere to a few rooms alone.

@@ -73,7 +73,7 @@
     const fresh = page.getElementById("main");
     if (!fresh || busy()) return false;
     const open = [...main.querySelectorAll("details[id][open]")].map((d) => d.id);
-    const links = () => [...main.querySelectorAll("a, button, summary, pre")];
+    const links = () => [...main.querySelectorAll("a, button, summary, [tabindex]")];
     const focused = links().indexOf(document.activeElement);
     main.replaceChildren(...fresh.childNodes);
     document.title = page.title;
