@@ -211,6 +211,9 @@ func checkDescribed(t testing.TB, r *http.Request, w *http.Response, body []byte
 	if i < 0 || r.Method == http.MethodHead || w.StatusCode == http.StatusNotModified {
 		return
 	}
+	if w.StatusCode == http.StatusInternalServerError && strings.HasPrefix(w.Header.Get("Content-Type"), "text/plain") {
+		return // a panic: nothing is encoded any more
+	}
 	operation := at(description(), "paths", describedPath(r.URL.Path[i:]), strings.ToLower(r.Method))
 	if operation == nil {
 		return // no address

@@ -3,12 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	"idemscope/internal/config"
 	"idemscope/internal/doctor"
 	"idemscope/internal/flow"
+	"idemscope/internal/ledger"
 	"idemscope/internal/lockstore"
 )
 
@@ -48,9 +50,45 @@ func Doctor(ctx context.Context, o DoctorOptions) (exit int, err error) {
 	return report.Exit(), report.WriteText(o.Out, o.Language)
 }
 
+// actingUsers opens the stores that have a second user once more, as that user, to
+// ask what it may do.
+func (s *stores) actingUsers(c *config.Config, o *doctor.Options) error {
+	o.ActMySQL, o.ActRedis = map[string]*ledger.Server{}, map[string]*lockstore.Store{}
+	for _, m := range c.MySQL {
+		if m.Act.User == "" {
+			continue
+		}
+		options := cleanupServer(c, m.Name)
+		options.User, options.Password, options.MaxConns = m.Act.User, m.Act.Password.Reveal(), 1
+		server, err := ledger.NewServer(options)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.At("mysql."+m.Name+".act"), err)
+		}
+		s.stops = append(s.stops, server.Close)
+		o.ActMySQL[m.Name] = server
+	}
+	for _, r := range c.Redis {
+		if r.Act.User == "" {
+			continue
+		}
+		options := redisOptions(c, r)
+		options.User, options.Password = r.Act.User, r.Act.Password.Reveal()
+		store, err := lockstore.New(options)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.At("redis."+r.Name+".act"), err)
+		}
+		s.stops = append(s.stops, store.Close)
+		o.ActRedis[r.Name] = store
+	}
+	return nil
+}
+
 // doctor sets up the examination of all stores.
 func (s *stores) doctor(c *config.Config) (*doctor.Doctor, error) {
 	o := doctor.Options{Flows: s.catalog.Flows(), Ledgers: s.ledgers, Redis: s.redis, Brokers: as[doctor.Broker](s.brokers)}
+	if err := s.actingUsers(c, &o); err != nil {
+		return nil, err
+	}
 	if c.Counters != nil {
 		o.CountersSource = c.Counters.Redis
 		o.Counters = func(ctx context.Context) (lockstore.Counters, error) {

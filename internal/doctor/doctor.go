@@ -38,6 +38,10 @@ type Options struct {
 	Ledgers map[string]*ledger.Ledger
 	Redis   map[string]*lockstore.Store
 	Brokers map[string]Broker
+	// ActMySQL and ActRedis are those that have a second user, as that user: with it,
+	// something is changed.
+	ActMySQL map[string]*ledger.Server
+	ActRedis map[string]*lockstore.Store
 	// Counters reads the counters of instrumented consumers from the Redis named
 	// CountersSource; nil when none are configured.
 	Counters       func(context.Context) (lockstore.Counters, error)

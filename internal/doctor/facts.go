@@ -28,6 +28,8 @@ type mysqlFacts struct {
 	settings        told[ledger.Settings]
 	replication     told[ledger.Replication]
 	grants          told[ledger.Grants]
+	// act are the grants of the second user; nil without one.
+	act *told[ledger.Grants]
 }
 
 // ledgerFacts are those of one ledger.
@@ -40,6 +42,8 @@ type ledgerFacts struct {
 	flows  []flow.Flow
 	survey ledger.Survey
 	types  told[typeList]
+	// resettable: records can be set back at all.
+	resettable bool
 }
 
 // typeList are the biz_types that stand in a ledger.
@@ -57,6 +61,8 @@ type redisFacts struct {
 	remote, password bool
 	// lasting: markers or counters are kept there, so that it always has keys.
 	lasting bool
+	// act are the rights of the second user; nil without one.
+	act *told[lockstore.Rights]
 }
 
 // brokerFacts are those of one broker.

@@ -51,7 +51,7 @@ func (d *Doctor) askMySQL(ctx context.Context) ([]mysqlFacts, []ledgerFacts) {
 	var ledgers []ledgerFacts
 	var all sync.WaitGroup
 	all.Go(func() {
-		mysql = each(servers, func(_ string, s *ledger.Server) mysqlFacts { return askServer(ctx, s) })
+		mysql = each(servers, func(_ string, s *ledger.Server) mysqlFacts { return d.askServer(ctx, s) })
 	})
 	all.Go(func() {
 		ledgers = each(d.opts.Ledgers, func(name string, l *ledger.Ledger) ledgerFacts { return d.askLedger(ctx, name, l) })
@@ -64,13 +64,17 @@ func (d *Doctor) askMySQL(ctx context.Context) ([]mysqlFacts, []ledgerFacts) {
 	return mysql, ledgers
 }
 
-func askServer(ctx context.Context, s *ledger.Server) mysqlFacts {
+func (d *Doctor) askServer(ctx context.Context, s *ledger.Server) mysqlFacts {
 	m := mysqlFacts{name: s.Name(), database: s.Database(), declaredReplica: s.DeclaredReplica()}
 	var err error
 	m.settings.is, err = s.Settings(ctx)
 	m.settings.why = ledger.Explain(err)
 	m.grants.is, err = s.Grants(ctx)
 	m.grants.why = ledger.Explain(err)
+	if act := d.opts.ActMySQL[m.name]; act != nil {
+		grants, err := act.Grants(ctx)
+		m.act = &told[ledger.Grants]{is: grants, why: ledger.Explain(err)}
+	}
 	m.replication.why = m.settings.why
 	if m.settings.why.Empty() {
 		m.replication.is, err = s.Replication(ctx, m.settings.is.Dialect)
@@ -80,7 +84,7 @@ func askServer(ctx context.Context, s *ledger.Server) mysqlFacts {
 }
 
 func (d *Doctor) askLedger(ctx context.Context, name string, l *ledger.Ledger) ledgerFacts {
-	f := ledgerFacts{name: name, zone: l.Server().Zone(), survey: l.Survey(ctx)}
+	f := ledgerFacts{name: name, zone: l.Server().Zone(), survey: l.Survey(ctx), resettable: l.Resettable()}
 	for _, one := range d.opts.Flows {
 		if one.Ledger == name {
 			f.flows = append(f.flows, one)
@@ -120,6 +124,7 @@ func (d *Doctor) askRedis(ctx context.Context) (all []redisFacts) {
 	}
 	found := each(d.opts.Redis, func(name string, s *lockstore.Store) []redisFacts {
 		base := redisFacts{name: name, db: s.DB(), remote: s.Remote(), password: s.HasPassword(), lasting: lasting[name]}
+		base.act = askActRights(ctx, d.opts.ActRedis[name])
 		surveys, err := s.Survey(ctx)
 		if err != nil {
 			base.survey.why = textOf(err)
@@ -136,6 +141,23 @@ func (d *Doctor) askRedis(ctx context.Context) (all []redisFacts) {
 		return servers
 	})
 	return slices.Concat(found...)
+}
+
+// askActRights asks the second user what it may do; nil without one. In a cluster
+// the first server answers: users are the same on all.
+func askActRights(ctx context.Context, s *lockstore.Store) *told[lockstore.Rights] {
+	if s == nil {
+		return nil
+	}
+	surveys, err := s.Survey(ctx)
+	if err != nil || len(surveys) == 0 {
+		return &told[lockstore.Rights]{why: textOf(err)}
+	}
+	if !surveys[0].RightsWhy.Empty() {
+		// Who may not even ask for his rights is limited.
+		return &told[lockstore.Rights]{is: lockstore.Rights{Commands: "?"}}
+	}
+	return &told[lockstore.Rights]{is: surveys[0].Rights}
 }
 
 // textOf words an error of a store; both kinds of stores word their own.

@@ -23,6 +23,12 @@ var ledgerRules = append([]rule[ledgerFacts]{
 		Manual: "https://dev.mysql.com/doc/refman/8.4/en/grant.html",
 	}, judgeNarrow},
 	{Check{
+		Code: "mysql_act_narrow", Severity: Warning,
+		Title:  flow.T("The acting user may not set records back", "执行操作的用户无权重置记录"),
+		Why:    flow.T("A stale record cannot be set back when somebody has to, and that shows only then.", "需要重置超时记录时才会发现无法执行。"),
+		Manual: "https://dev.mysql.com/doc/refman/8.4/en/grant.html",
+	}, judgeActNarrow},
+	{Check{
 		Code: "no_unique_key", Severity: Critical,
 		Title:  flow.T("No unique key stops a duplicate", "没有唯一键拦住重复"),
 		Why:    flow.T("The unique key is the last layer: when a lock has expired, two consumers write a record each, and the effect happens twice.", "唯一键是最后一道防线：锁过期后，两个消费者会各写一条记录，业务就执行了两次。"),
@@ -182,6 +188,25 @@ func judgeNarrow(f ledgerFacts) []outcome {
 		}
 	}
 	return fine()
+}
+
+// judgeActNarrow is about flows whose records may be set back at all.
+func judgeActNarrow(f ledgerFacts) []outcome {
+	rerun := slices.ContainsFunc(f.flows, func(one flow.Flow) bool { return one.Rerun != flow.RerunNever })
+	act := f.server.act
+	if act == nil || !f.resettable || !rerun || len(act.is.Roles) > 0 {
+		return skip()
+	}
+	return given(*act, func(g ledger.Grants) []outcome {
+		for _, t := range f.survey.Tables {
+			if !g.May("UPDATE", t.Database, t.Table) {
+				return bad(flow.T("no grant of the user under mysql.%s.act has UPDATE on %s", "mysql.%s.act 的用户没有 %s 的 UPDATE 权限", f.server.name, flow.Visible(t.Name())),
+					flow.T("Grant it, if records are to be set back from here.", "如需在此重置记录，请授权。"),
+					"GRANT SELECT, UPDATE ON "+quoted(t.Database)+"."+quoted(t.Table)+" TO ...;")
+			}
+		}
+		return fine()
+	})
 }
 
 func judgeIDAlone(f ledgerFacts) []outcome {

@@ -53,6 +53,12 @@ var mysqlRules = []rule[mysqlFacts]{
 		Why:    flow.T("idemscope reads with SELECT alone. Whoever gets hold of this password can change the records that keep you idempotent.", "idemscope 只需要 SELECT。任何拿到该密码的人都能修改保证幂等的记录。"),
 		Manual: "https://dev.mysql.com/doc/refman/8.4/en/grant.html",
 	}, judgeMySQLRights},
+	{Check{
+		Code: "mysql_act_wide", Severity: Warning,
+		Title:  flow.T("The acting user may do more than it needs", "执行操作的用户权限过大"),
+		Why:    flow.T("Actions and the cleanup change rows. Whoever gets hold of this password can do all of the rest as well.", "操作与清理只更改行。任何拿到该密码的人还能做其余的一切。"),
+		Manual: "https://dev.mysql.com/doc/refman/8.4/en/grant.html",
+	}, judgeMySQLAct},
 }
 
 func judgeStrict(m mysqlFacts) []outcome {
@@ -135,6 +141,21 @@ func judgeMySQLRights(m mysqlFacts) []outcome {
 		}
 		beyond := g.Writes()
 		return when(len(beyond) > 0, flow.T("it may do more than read: %s", "除读取外还拥有：%s", shortened(strings.Join(beyond, "; "))), fix, command)
+	})
+}
+
+// acting are the privileges that actions and the cleanup need on tables.
+var acting = []string{"INSERT", "UPDATE", "DELETE"}
+
+func judgeMySQLAct(m mysqlFacts) []outcome {
+	if m.act == nil || m.act.why.Empty() && m.act.is.Unchecked {
+		return skip() // mysql_rights_wide tells of a server without users
+	}
+	return given(*m.act, func(g ledger.Grants) []outcome {
+		beyond := g.Beyond(acting...)
+		return when(len(beyond) > 0, flow.T("it may do more than change rows: %s", "除更改行外还拥有：%s", shortened(strings.Join(beyond, "; "))),
+			flow.T("Grant SELECT and UPDATE on the tables of records, INSERT and DELETE where the cleanup needs them, and configure that user under mysql.%s.act.", "请只授予记录表的 SELECT 与 UPDATE，以及清理所需的 INSERT 与 DELETE，并配置到 mysql.%s.act。", m.name),
+			fmt.Sprintf("CREATE USER 'idemscope_act'@'%%' IDENTIFIED BY '...';\nGRANT SELECT, UPDATE ON %s.... TO 'idemscope_act'@'%%';", quoted(m.database)))
 	})
 }
 

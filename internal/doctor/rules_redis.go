@@ -55,6 +55,12 @@ var redisRules = []rule[redisFacts]{
 		Manual: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/",
 	}, judgeRedisRights},
 	{Check{
+		Code: "redis_act_wide", Severity: Warning,
+		Title:  flow.T("The acting user may run every command", "执行操作的用户可执行所有命令"),
+		Why:    flow.T("Actions delete a lock or a marker with one script. Whoever gets hold of this password can delete everything.", "操作只用一个脚本删除锁或标记。任何拿到该密码的人都能删除全部数据。"),
+		Manual: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/",
+	}, judgeRedisAct},
+	{Check{
 		Code: "redis_empty_db", Severity: Warning,
 		Title:  flow.T("The configured database is empty", "配置的数据库是空的"),
 		Why:    flow.T("Locks and markers are probably kept in another database: every look-up says that they are absent.", "锁和标记很可能在另一个数据库中：每次查询都会显示不存在。"),
@@ -180,6 +186,20 @@ func judgeRedisRights(f redisFacts) []outcome {
 			flow.T("the user %s has no limits", "用户 %s 没有任何限制", flow.Visible(s.Rights.User)),
 			flow.T("Make a user that can read only, and configure it under redis.%s.", "请创建一个只读用户，并配置到 redis.%s。", f.name),
 			"redis-cli ACL SETUSER idemscope on '>...' '%R~*' "+reading)
+	})
+}
+
+// releasing are the rules of a user that may release locks and clear markers.
+const releasing = "-@all +ping +select +eval +evalsha +type +pttl +get +del"
+
+func judgeRedisAct(f redisFacts) []outcome {
+	if f.act == nil {
+		return skip()
+	}
+	return given(*f.act, func(r lockstore.Rights) []outcome {
+		return when(r.Writes(), flow.T("the user %s has no limits", "用户 %s 没有任何限制", flow.Visible(r.User)),
+			flow.T("Make a user for the keys of locks and markers only, and configure it under redis.%s.act.", "请创建只能访问锁和标记的用户，并配置到 redis.%s.act。", f.name),
+			"redis-cli ACL SETUSER idemscope_act on '>...' '~LOCKS*' '~MARKERS*' "+releasing)
 	})
 }
 

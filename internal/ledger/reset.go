@@ -67,6 +67,12 @@ type ResetPlan struct {
 	statement
 }
 
+// Resettable reports whether records of the ledger can be set back at all.
+func (l *Ledger) Resettable() bool {
+	m := l.mapping
+	return m.preset != "state_machine" && !m.Outbox() && m.HasStatus() && len(m.WordsOf(flow.Failed)) > 0
+}
+
 // PlanReset says how the row, as it was read, would be set back to failed, so that
 // the next delivery may run it again. The error is a NoReset, or what Explain words.
 func (l *Ledger) PlanReset(ctx context.Context, key flow.Key, row Row) (plan ResetPlan, err error) {

@@ -102,10 +102,14 @@ func unquote(name string) string {
 }
 
 // Writes lists what the user may do beyond reading, such as "INSERT, UPDATE ON `shop`.*".
-func (g Grants) Writes() (beyond []string) {
+func (g Grants) Writes() []string { return g.Beyond() }
+
+// Beyond is Writes without the privileges that the user is meant to have.
+func (g Grants) Beyond(meant ...string) (beyond []string) {
 	for _, one := range g.List {
 		wide := slices.DeleteFunc(slices.Clone(one.Privileges), func(p string) bool {
-			return slices.Contains(harmless, strings.TrimSuffix(p, " (...)"))
+			p = strings.TrimSuffix(p, " (...)")
+			return slices.Contains(harmless, p) || slices.Contains(meant, p)
 		})
 		if len(wide) > 0 {
 			beyond = append(beyond, strings.Join(wide, ", ")+" ON "+one.On)
@@ -115,12 +119,15 @@ func (g Grants) Writes() (beyond []string) {
 }
 
 // Reads reports whether the user may read the table, or some of its columns.
-func (g Grants) Reads(database, table string) bool {
+func (g Grants) Reads(database, table string) bool { return g.May("SELECT", database, table) }
+
+// May reports whether the user has the privilege on the table, or on some of its columns.
+func (g Grants) May(privilege, database, table string) bool {
 	return g.Unchecked || slices.ContainsFunc(g.List, func(one Grant) bool {
-		reads := slices.ContainsFunc(one.Privileges, func(p string) bool {
-			return p == "SELECT" || p == "SELECT (...)" || p == "ALL PRIVILEGES" || p == "ALL"
+		has := slices.ContainsFunc(one.Privileges, func(p string) bool {
+			return p == privilege || p == privilege+" (...)" || p == "ALL PRIVILEGES" || p == "ALL"
 		})
-		return reads && (one.database == "*" || like(one.database, database)) && (one.table == "*" || strings.EqualFold(one.table, table))
+		return has && (one.database == "*" || like(one.database, database)) && (one.table == "*" || strings.EqualFold(one.table, table))
 	})
 }
 
