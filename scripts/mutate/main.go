@@ -4,7 +4,7 @@
 // source on disk is never touched (go test -overlay).
 //
 // Run it from the root of the repository: go run ./scripts/mutate internal/verdict
-// With FILE:LINE:COLUMN behind the package, it tries the changes at those places alone.
+// With FILE, FILE:LINE: or FILE:LINE:COLUMN behind the package, it tries the changes at those places alone.
 package main
 
 import (
@@ -31,7 +31,7 @@ type mutant struct {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: mutate PACKAGE_FOLDER [FILE:LINE:COLUMN...]")
+		fmt.Fprintln(os.Stderr, "usage: mutate PACKAGE_FOLDER [FILE[:LINE[:COLUMN]]...]")
 		os.Exit(2)
 	}
 	survivors, all, err := run(os.Args[1], os.Args[2:])
@@ -55,8 +55,7 @@ func run(folder string, places []string) (survivors, all int, err error) {
 	}
 	if len(places) > 0 {
 		mutants = slices.DeleteFunc(mutants, func(m mutant) bool {
-			place, _, _ := strings.Cut(m.where, " ")
-			return !slices.Contains(places, place)
+			return !slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(m.where, place) })
 		})
 	}
 	type outcome struct {
