@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -39,6 +40,17 @@ func ledgers() []ledgerText {
 	}
 }
 
+// deadLettersOf are the dead-letter queues of the flows of a ledger. The lab's samples
+// lie in them on purpose, and must not keep its cleanup from running.
+func deadLettersOf(all []route, ledger string) (queues []string) {
+	for _, r := range all {
+		if r.Ledger == ledger && r.Queue != nil && r.Queue.DeadLetter != "" && !slices.Contains(queues, r.Queue.DeadLetter) {
+			queues = append(queues, r.Queue.DeadLetter)
+		}
+	}
+	return queues
+}
+
 // amqp is the broker's host:port; empty without one.
 func (l *Lab) amqp() string {
 	if l.rabbitmq == nil {
@@ -63,7 +75,7 @@ func (l *Lab) Config() []byte {
 		"Tapped": l.tapped(), "TapUser": tapUser, "TapPassword": l.tapPassword, "TraceUser": traceUser, "TracePassword": l.tracePassword,
 		"ReplayUser": replayUser, "ReplayPassword": l.replayPassword,
 		"AMQP":    l.amqp(),
-		"ActUser": actUser, "Retain": retain,
+		"ActUser": actUser, "Retain": retain, "DeadLetters": deadLettersOf(l.routes, "orders"),
 		"Ledgers": ledgers(), "Flows": l.routes,
 	}); err != nil {
 		panic(fmt.Sprintf("configuration of the lab: %v", err)) // the template is a constant and its values are in memory
