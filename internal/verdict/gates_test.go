@@ -80,3 +80,27 @@ func TestGates(t *testing.T) {
 		}
 	}
 }
+
+func TestAGateSaysWhyAMessagePassedIt(t *testing.T) {
+	done := row(flow.Completed, old)
+	for name, c := range map[string]struct {
+		layer int // 1 is Redis, 2 MySQL
+		says  string
+		scene []scene
+	}{
+		"neither lock nor marker":      {1, "no gate", scenes(done, noLock, noMarker)},
+		"no lock, and a marker":        {1, "the marker drops duplicates", scenes(done, noLock, marker(time.Hour))},
+		"no lock, the marker is gone":  {1, "it wrote the record", scenes(done, noLock)},
+		"no marker, the lock is gone":  {1, "it wrote the record", scenes(done, noMarker)},
+		"neither, and nothing came":    {1, "holds no key of it", scenes(noLock, noMarker)},
+		"longer than the column":       {2, "cannot keep this id", scenes(tooLong)},
+		"another id's row":             {2, "another id's record", scenes(done, rowLike(near))},
+		"two rows, of this very id":    {2, "did not stop the second run", scenes(done, done)},
+		"failed, with a marker beside": {1, "turns every delivery away", scenes(row(flow.Failed, old), marker(time.Hour))},
+	} {
+		d := dossierOf(c.scene...)
+		if g := Gates(d, Judge(d))[c.layer]; !strings.Contains(g.Actual.EN, c.says) {
+			t.Errorf("%s: %q, want %q", name, g.Actual.EN, c.says)
+		}
+	}
+}
