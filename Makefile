@@ -74,5 +74,10 @@ bench-lookup:
 	@scripts/setup demo
 	go run ./bench/lookup $(if $(SMALL),-small)
 
+# How fast a cleanup is, and what consumers feel of it, against pt-archiver. SMALL=1: reduced sizes.
+bench-janitor:
+	@scripts/setup bench
+	go run ./bench/janitor $(if $(SMALL),-small)
+
 clean:
 	rm -rf bin .tools
