@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"mime"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -26,6 +27,9 @@ type Actor interface {
 	Do(ctx context.Context, t action.Ticket, reason string) action.Result
 }
 
+// offerTime bounds what stores are asked for the list of actions beside an answer.
+const offerTime = 2 * time.Second
+
 // actionsView is the list of actions on the page of a key.
 type actionsView struct {
 	// Off: nothing can be changed, and the section is left out.
@@ -44,11 +48,14 @@ type actionOffer struct {
 }
 
 func (c *console) newActionsView(g *gin.Context, v visit, a answer.Answer) actionsView {
-	if c.Actor == nil {
+	// A layer that is slow must not hold the page up once more; the complete page offers them.
+	if c.Actor == nil || a.Pending() {
 		return actionsView{Off: true}
 	}
 	view := actionsView{Says: newActionWords()}
-	for _, p := range c.Actor.Offers(g.Request.Context(), a) {
+	ctx, cancel := context.WithTimeout(g.Request.Context(), offerTime)
+	defer cancel()
+	for _, p := range c.Actor.Offers(ctx, a) {
 		values := keyValues(a.Key, a.Flow.Name)
 		values.Set("kind", string(p.Kind))
 		view.Offers = append(view.Offers, actionOffer{Word: p.Kind.Word(), Allowed: p.Allowed(), Reasons: reasons(p), URL: v.link("action", values)})

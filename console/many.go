@@ -162,9 +162,6 @@ func (c *console) showMany(g *gin.Context, v visit, status int, kind action.Kind
 		Rows: rows, Over: len(all) - len(places), Limit: maxKeys, MayAct: access.Of(g.Request.Context()).May(access.Operator), Wrong: wrong, Reason: reason,
 		Token: c.formToken(g), Address: v.link("findings/act", nil), At: clock{c.Zone}.moment(time.Now()),
 	}
-	if view.Send.Method == "post" {
-		view.Alternatives = nil // no address holds this page
-	}
 	for _, k := range manyKinds {
 		view.Kinds = append(view.Kinds, manyKind{Kind: k, Word: k.Word(), Current: k == kind})
 	}

@@ -49,7 +49,6 @@ var madeOutcomes = []audit.Outcome{audit.Done, audit.Nothing, audit.Refused, aud
 func (c *console) showMade(g *gin.Context, v visit, kind action.Kind, results []action.Result) error {
 	words := newManyWords()
 	view := madePage{page: c.newPage(v, kind.Word().In(v.lang)), Says: words, Word: kind.Word()}
-	view.Alternatives = nil // no address holds this page
 	counts := countOutcomes(results)
 	for _, o := range madeOutcomes {
 		view.Counts = append(view.Counts, madeCount{Tone: toneOf(o), Word: action.OutcomeWord(o), Count: counts[o]})

@@ -147,7 +147,7 @@ func (c *console) changeTrace(g *gin.Context, v visit) error {
 	form := g.Request.PostForm
 	broker := form.Get("broker")
 	if !slices.Contains(c.Traces.Brokers(), broker) {
-		return badForm()
+		return badTraceForm()
 	}
 	switch form.Get("do") {
 	case "disarm":
@@ -159,7 +159,7 @@ func (c *console) changeTrace(g *gin.Context, v visit) error {
 			return err
 		}
 	default:
-		return badForm()
+		return badTraceForm()
 	}
 	// Relative, so that it holds below a path prefix.
 	g.Header("Location", v.link("trace", nil))
@@ -170,7 +170,7 @@ func (c *console) changeTrace(g *gin.Context, v visit) error {
 func (c *console) arm(g *gin.Context, broker string, form url.Values) error {
 	minutes, err := strconv.Atoi(form.Get("minutes"))
 	if err != nil || minutes < 1 || minutes > 60 {
-		return badForm()
+		return badTraceForm()
 	}
 	if form.Get("agreed") != "yes" {
 		return notAgreed()

@@ -71,6 +71,14 @@ func badForm() *fault {
 	return &fault{
 		Status: http.StatusBadRequest, Code: "bad_form",
 		Title:  flow.T("The form cannot be read.", "无法读取表单。"),
+		Remedy: flow.T("Open the page anew and use its button. A form that is much too long is not read at all.", "请重新打开页面并使用其中的按钮。过长的表单不会被读取。"),
+	}
+}
+
+func badTraceForm() *fault {
+	return &fault{
+		Status: http.StatusBadRequest, Code: "bad_form",
+		Title:  flow.T("The form cannot be read.", "无法读取表单。"),
 		Remedy: flow.T("Give broker, do (arm or disarm), and to arm: minutes (1 to 60) and agreed=yes.", "请给出 broker、do（arm 或 disarm）；开启时还需 minutes（1 到 60）和 agreed=yes。"),
 	}
 }

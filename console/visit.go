@@ -2,6 +2,7 @@ package console
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -24,6 +25,8 @@ type visit struct {
 	// root leads from this page to the console's root: "./" or "../"...
 	root string
 	api  bool
+	// posted: no address holds the page that answers this.
+	posted bool
 	// who asks.
 	who access.Visitor
 }
@@ -50,7 +53,7 @@ func (c *console) visit(h handler) gin.HandlerFunc {
 
 func (c *console) readVisit(g *gin.Context) visit {
 	path := g.Request.URL.EscapedPath()
-	v := visit{root: "./", api: strings.HasPrefix(path, "/api/"), lang: c.language, who: access.VisitorOf(g.Request.Context())}
+	v := visit{root: "./", posted: g.Request.Method == http.MethodPost, api: strings.HasPrefix(path, "/api/"), lang: c.language, who: access.VisitorOf(g.Request.Context())}
 	if depth := strings.Count(path, "/") - 1; depth > 0 {
 		v.root = strings.Repeat("../", min(depth, maxDepth))
 	}
@@ -132,8 +135,12 @@ func keyValues(k flow.Key, flowName string) url.Values {
 	return values
 }
 
-// switches lists every language with the address of this page in it.
+// switches lists every language with the address of this page in it; none where
+// no address holds this page.
 func (v visit) switches() []languageLink {
+	if v.posted {
+		return nil
+	}
 	var links []languageLink
 	for _, lang := range flow.Languages {
 		links = append(links, languageLink{Lang: lang, URL: v.here(lang), Current: lang == v.lang})

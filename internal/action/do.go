@@ -124,7 +124,7 @@ func (a *Actor) act(ctx context.Context, t Ticket, r *Result, reason string) {
 		r.refuse(p.Refusals...)
 		return
 	case gone:
-		r.Outcome, r.Code, r.Why = nothing, "already_gone", goneText()
+		r.Outcome, r.Code, r.Why = nothing, "already_gone", goneText(t.Kind)
 		return
 	case !p.Nothing.Empty():
 		r.Outcome, r.Code, r.Why = nothing, "nothing_to_do", p.Nothing

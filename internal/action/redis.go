@@ -94,7 +94,7 @@ func (a *Actor) deleteKey(ctx context.Context, p *Precheck, t Ticket, r *dossier
 	case lockstore.Deleted:
 		return done{outcome: succeeded, code: "done", before: before, why: flow.T("the key was deleted", "键已删除")}, nil
 	case lockstore.AlreadyGone:
-		return done{outcome: nothing, code: "already_gone", before: before, why: goneText()}, nil
+		return done{outcome: nothing, code: "already_gone", before: before, why: goneText(p.Kind)}, nil
 	case lockstore.OtherType:
 		return done{}, &Refusal{"foreign_type", flow.T("the key was replaced: it now holds a %s", "键已被替换：现在的类型为 %s", got.Type)}
 	case lockstore.LongerExpiry:
@@ -124,7 +124,10 @@ func (p *Precheck) compareRedis(t Ticket, r *dossier.RedisEvidence) (gone bool) 
 	return false
 }
 
-func goneText() flow.Text {
+func goneText(kind Kind) flow.Text {
+	if kind == ResetRecord {
+		return flow.T("the record was gone already: cleaned up, or deleted by somebody else", "记录已经不在了：已被清理，或已被他人删除")
+	}
 	return flow.T("it was gone already: expired, or released by somebody else", "它已经不在了：已过期，或已被他人释放")
 }
 
