@@ -35,6 +35,9 @@ func TestAnOperatorReleasesALockFromThePageOfItsKey(t *testing.T) {
 		if got.StatusCode != http.StatusOK || !strings.Contains(got.document(t).words(), "the key was deleted") || strings.Contains(got.body, "<script>\"") {
 			t.Fatalf("%q: %d\n%s", id, got.StatusCode, got.document(t).words())
 		}
+		if strings.Contains(got.body, "hreflang") {
+			t.Errorf("%q: a language leads to an address that does not hold this page", id)
+		}
 		if r.redis.Exists(t.Context(), "lock:log:"+id).Val() != 0 {
 			t.Errorf("%q: the lock is there", id)
 		}

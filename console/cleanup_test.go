@@ -72,7 +72,10 @@ func busyBroom() *broom {
 		t.Run = &CleanupProgress{Began: now, By: "command", Table: "shop.points", Number: 1, Tables: 1, Hold: "replica_lag"}
 	})
 	add("signs", "waiting_for_window", flow.Text{}, nil)
-	add("done", "idle", flow.Text{}, func(t *CleanupTask) { t.Plan = &CleanupPlan{Made: now, Cutoff: now, Exact: true} })
+	add("done", "idle", flow.Text{}, func(t *CleanupTask) {
+		t.Opens, t.Closes = now.Add(-time.Hour), now.Add(2*time.Hour) // in its window, and done with it
+		t.Plan = &CleanupPlan{Made: now, Cutoff: now, Exact: true}
+	})
 	add("byhand", "not_enabled", flow.Text{}, func(t *CleanupTask) {
 		t.Enabled, t.Opens, t.Closes, t.Action = false, time.Time{}, time.Time{}, "delete"
 	})

@@ -117,7 +117,7 @@ func (c *console) newCleanupView(v visit, t CleanupTask, now time.Time, may bool
 	}
 	// Out of its window or done with it, and without a stop file, there is nothing to stop.
 	inWindow := !t.Opens.IsZero() && !t.Opens.After(now)
-	view.MayStop = may && t.State != "stopped" && (t.Run != nil || t.StopFile != "" || t.Enabled && inWindow && t.State != "done")
+	view.MayStop = may && t.State != "stopped" && (t.Run != nil || t.StopFile != "" || t.Enabled && inWindow && t.State != "idle")
 	view.StopSays = flow.T("It ends the run, and none begins before the next window.", "结束当前运行，下次窗口之前不再运行。")
 	if t.StopFile != "" {
 		view.StopSays = flow.T("It ends the run and writes the stop file %s: nothing is cleaned until somebody removes that.", "结束当前运行并写入停止文件 %s：在有人删除该文件之前不会清理。", t.StopFile)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"idemscope/internal/action"
+	"idemscope/internal/answer"
 	"idemscope/internal/broker"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
@@ -67,6 +70,32 @@ func TestSlowLayer(t *testing.T) {
 		t.Error("the whole answer is not complete")
 	}
 	checkTwin(t, page, twin(t, server.URL, page))
+}
+
+// offering counts how often it is asked for the actions of a key.
+type offering struct {
+	idleActor
+	asked atomic.Int64
+}
+
+func (o *offering) Offers(context.Context, answer.Answer) []action.Precheck {
+	o.asked.Add(1)
+	return nil
+}
+
+// TestSlowLayerOffersNoActions: asking for them may take as long as the layer does.
+func TestSlowLayerOffersNoActions(t *testing.T) {
+	o, let := slowBroker(t)
+	actor := &offering{}
+	o.Actor, o.Audit = actor, openAudit(t)
+	server := serve(t, o)
+	if page := get(t, server.URL+keyPath("order_paid", orderNo)).document(t); len(page.all("section", "deeds")) != 0 || actor.asked.Load() != 0 {
+		t.Errorf("actions beside an answer that is not complete; asked %d times", actor.asked.Load())
+	}
+	let()
+	if page := get(t, server.URL+keyPath("order_paid", orderNo, "wait", "all")).document(t); len(page.all("section", "deeds")) != 1 || actor.asked.Load() != 1 {
+		t.Errorf("no actions beside the whole answer; asked %d times", actor.asked.Load())
+	}
 }
 
 // TestAPIWaits: a layer that the page would not wait for is in the JSON and in the report.

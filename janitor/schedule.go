@@ -118,4 +118,8 @@ func (j *Janitor) scheduled(ctx context.Context, t *Task, d *diary) {
 	default:
 		d.notBefore = j.now().Add(again)
 	}
+	if r.Gone() > 0 {
+		// The plan of before the run would promise rows that are gone.
+		j.plan(ctx, t, false)
+	}
 }

@@ -136,7 +136,7 @@ func (a *Actor) setBack(ctx context.Context, p *Precheck) (done, *Refusal) {
 	case !changed:
 		return d, &Refusal{"changed", flow.T("the record changed in the very moment of writing", "记录恰在写入时发生了变化")}
 	default:
-		d.outcome, d.code, d.why = succeeded, "done", flow.T("the record was set back to %s", "记录已重置为 %s", flow.Visible(p.plan.To))
+		d.outcome, d.code, d.why = succeeded, "done", flow.T("the record was set back to %s (failed): the next delivery may run", "记录已重置为 %s（失败）：下一次投递可以执行", flow.Visible(p.plan.To))
 	}
 	return d, nil
 }
