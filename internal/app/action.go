@@ -147,11 +147,7 @@ func Action(ctx context.Context, o ActionOptions) (exit int, err error) {
 	if o.Execute && strings.TrimSpace(o.Reason) == "" {
 		return 0, errors.New("--reason is needed with --execute: it is kept in the audit file")
 	}
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return 0, err
-	}
-	s, err := openStores(c)
+	c, s, err := openConfigured(o.Config)
 	if err != nil {
 		return 0, err
 	}

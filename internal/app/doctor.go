@@ -30,11 +30,7 @@ type DoctorOptions struct {
 // nothing critical, 1 something is, 3 something could not be told. Errors are
 // usage or configuration: exit code 2.
 func Doctor(ctx context.Context, o DoctorOptions) (exit int, err error) {
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return 0, err
-	}
-	s, err := openStores(c)
+	c, s, err := openConfigured(o.Config)
 	if err != nil {
 		return 0, err
 	}

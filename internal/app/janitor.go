@@ -189,11 +189,7 @@ func cleanupHistory(c *config.Config) *janitor.History {
 // part was done, 3 cannot tell, 4 refused. Errors are usage or configuration:
 // exit code 2.
 func Janitor(ctx context.Context, o JanitorOptions) (exit int, err error) {
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return 0, err
-	}
-	s, err := openStores(c)
+	c, s, err := openConfigured(o.Config)
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"idemscope/internal/answer"
-	"idemscope/internal/config"
 	"idemscope/internal/flow"
 	"idemscope/internal/verdict"
 )
@@ -36,11 +35,7 @@ type LookupOptions struct {
 // Lookup answers one question and returns the exit code: 0 fine, 1 a problem
 // was found, 3 cannot tell. Errors are usage or configuration: exit code 2.
 func Lookup(ctx context.Context, o LookupOptions) (exit int, err error) {
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return 0, err
-	}
-	s, err := openStores(c)
+	c, s, err := openConfigured(o.Config)
 	if err != nil {
 		return 0, err
 	}

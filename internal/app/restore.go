@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"idemscope/internal/archive"
-	"idemscope/internal/config"
 	"idemscope/internal/flow"
 	"idemscope/internal/ledger"
 	"idemscope/janitor"
@@ -34,11 +33,7 @@ type RestoreOptions struct {
 // code: 0 all are there, 1 only a part is, 4 refused. Errors are usage,
 // configuration, or a file that cannot be read: exit code 2.
 func Restore(ctx context.Context, o RestoreOptions) (exit int, err error) {
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return 0, err
-	}
-	s, err := openStores(c)
+	_, s, err := openConfigured(o.Config)
 	if err != nil {
 		return 0, err
 	}

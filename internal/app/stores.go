@@ -38,6 +38,17 @@ type stores struct {
 	stops []func() error
 }
 
+// openConfigured reads a configuration file and sets up its stores. close must be
+// called when it succeeds.
+func openConfigured(file string) (*config.Config, *stores, error) {
+	c, err := config.Load(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := openStores(c)
+	return c, s, err
+}
+
 // openStores sets up every store of the configuration. Its errors name the
 // place in the file. close must be called when it succeeds.
 func openStores(c *config.Config) (*stores, error) {

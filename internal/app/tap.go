@@ -69,11 +69,7 @@ type TapOptions struct {
 // part was done, 3 the broker could not be read, or the plan cannot be carried
 // out. Errors are usage or configuration: exit code 2.
 func Tap(ctx context.Context, o TapOptions) (exit int, err error) {
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return 0, err
-	}
-	s, err := openStores(c)
+	c, s, err := openConfigured(o.Config)
 	if err != nil {
 		return 0, err
 	}

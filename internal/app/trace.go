@@ -110,11 +110,7 @@ type TraceOptions struct {
 // code: 0 fine, 1 it ended early or tracing is still on, 3 it could not be armed,
 // 4 the cost was not agreed to. Errors are usage or configuration: exit code 2.
 func Trace(ctx context.Context, o TraceOptions) (exit int, err error) {
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return 0, err
-	}
-	s, err := openStores(c)
+	c, s, err := openConfigured(o.Config)
 	if err != nil {
 		return 0, err
 	}
