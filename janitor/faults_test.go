@@ -194,65 +194,44 @@ type commitCutter struct {
 
 func newCommitCutter(t *testing.T, target string, passes bool) *commitCutter {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &commitCutter{addr: l.Addr().String(), passes: passes}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go c.answers(server, client)
-			go c.questions(client, server)
-		}
-	}()
+	c := &commitCutter{passes: passes}
+	c.addr = newWire(t, target, c.question)
 	return c
 }
 
-func (c *commitCutter) questions(client, server net.Conn) {
-	defer client.Close()
-	defer server.Close()
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			return
-		}
-		if bytes.Contains(buffer[:n], []byte("COMMIT")) && !bytes.Contains(buffer[:n], []byte("COMMITTED")) && c.cut.CompareAndSwap(false, true) {
-			if c.passes {
-				_ = client.Close() // the answer finds nobody
-				_, _ = server.Write(buffer[:n])
-				_, _ = server.Read(buffer)
-			}
-			return
-		}
-		if _, err := server.Write(buffer[:n]); err != nil {
-			return
-		}
+func (c *commitCutter) question(q []byte, client, server net.Conn) (goesOn bool) {
+	if !bytes.Contains(q, []byte("COMMIT")) || bytes.Contains(q, []byte("COMMITTED")) || !c.cut.CompareAndSwap(false, true) {
+		return true
 	}
+	if c.passes {
+		_ = client.Close() // the answer finds nobody
+		_, _ = server.Write(q)
+		_, _ = server.Read(make([]byte, 1<<16))
+	}
+	return false
 }
 
-func (c *commitCutter) answers(server, client net.Conn) {
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := server.Read(buffer)
-		if err == nil {
-			_, err = client.Write(buffer[:n])
+// TestARowThatComesOfAgeBehindTheCopyIsArchivedWithTheNextTry: it was not locked
+// when the others were, and is deleted only after it has been archived.
+func TestARowThatComesOfAgeBehindTheCopyIsArchivedWithTheNextTry(t *testing.T) {
+	everyWay(t, 300, func(t *testing.T, db *testkit.Database, p place) {
+		db.Exec(t, "UPDATE idempotent_record SET status = 1 WHERE id IN (7, 8)")
+		var changed atomic.Bool
+		p.addr = newWire(t, db.Addr, func(q []byte, _, _ net.Conn) bool {
+			if bytes.Contains(q, []byte("DELETE FROM")) && changed.CompareAndSwap(false, true) {
+				db.Exec(t, "UPDATE idempotent_record SET status = 2 WHERE id = 7")
+			}
+			return true
+		})
+		r := sweepNow(t, hire(t, p.task(t)), Done)
+		if retries := r.Tables[0].Retries; !changed.Load() || r.Gone() != 299 || p.keeps() != (retries > 0) {
+			t.Errorf("changed %t, %d retries, %+v", changed.Load(), retries, r.Tables[0])
 		}
-		if err != nil {
-			_ = client.Close()
-			return
+		wantIDs(t, "left", ids(t, db.DB, "idempotent_record")[:1], 8)
+		if p.keeps() && len(p.archived(t, db)) != 299 {
+			t.Errorf("%d rows archived", len(p.archived(t, db)))
 		}
-	}
+	})
 }
 
 func TestAnArchiveAlteredInTheMiddleEndsTheRunAndLosesNothing(t *testing.T) {

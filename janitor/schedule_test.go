@@ -374,39 +374,3 @@ func TestSeriesOfATaskExistFromTheStartAndEndWithIt(t *testing.T) {
 		t.Errorf("%d series of two tasks, %d of one\n%s", two, one, text)
 	}
 }
-
-func TestTheSizeFollowsTheTimeOfBatchesAndDistrustsEmptyRanges(t *testing.T) {
-	s := newSizer(2000)
-	if s.next() != 500 {
-		t.Errorf("begins with %d", s.next())
-	}
-	for range 20 {
-		s.learn(time.Millisecond, 500, 500)
-	}
-	if s.next() != 2000 {
-		t.Errorf("quick batches lead to %d", s.next())
-	}
-	s.learn(10*batchTarget, 2000, 2000)
-	if s.next() != 1000 {
-		t.Errorf("a slow batch leads to %d", s.next())
-	}
-	for range 20 {
-		s.learn(time.Millisecond, 1000, 3)
-	}
-	if s.next() != 1000 {
-		t.Errorf("batches in which nearly all rows stayed lead to %d", s.next())
-	}
-	for range 50 {
-		s.learn(2*batchTarget, 100, 100)
-	}
-	if s.next() != smallest || !s.atSmallest() {
-		t.Errorf("batches over their time lead to %d", s.next())
-	}
-	// It settles where a batch takes what is aimed at, 15 ms: here at 40 rows a millisecond.
-	for range 50 {
-		s.learn(time.Duration(s.next())*time.Millisecond/40, 1, 1)
-	}
-	if n := s.next(); n < 540 || n > 660 {
-		t.Errorf("settles at %d", n)
-	}
-}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,12 +31,16 @@ var (
 	defaultDuty = cleanup{"janitor with its pauses", ours(0, nowhere)}
 	toTable     = cleanup{"janitor to a table", ours(100, intoTable)}
 	toFile      = cleanup{"janitor to files", ours(100, intoFiles)}
-	bareLoop    = cleanup{"range deletes", rangeDeletes}
+	bareLoop    = cleanup{"range deletes", bare("DELETE FROM " + table + oldOnes)}
+	bareMoves   = cleanup{"range copies and deletes", bare("INSERT INTO "+archived+" SELECT * FROM "+table+oldOnes+" FOR UPDATE", "DELETE FROM "+table+oldOnes)}
 	rowByRow    = cleanup{"pt-archiver", ptArchiver("--purge", "--txn-size", "2000")}
 	bulkDelete  = cleanup{"pt-archiver --bulk-delete", ptArchiver("--purge", "--bulk-delete", "--commit-each")}
 	ptToFile    = cleanup{"pt-archiver --file", ptArchiver("--file", "%D.%t.%d", "--bulk-delete", "--commit-each")}
 	ptToTable   = cleanup{"pt-archiver --dest", ptArchiver("--dest", "t="+archived, "--bulk-insert", "--bulk-delete", "--commit-each")}
 )
+
+// oldOnes are the rows that may go, as a bare loop names them.
+const oldOnes = " WHERE id > ? AND id <= ? AND status = 2 AND update_time < ?"
 
 // where the rows go.
 type where int
@@ -139,35 +145,57 @@ func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, t
 	return j.Sweep(ctx, task.Name, false)
 }
 
-// rangeDeletes is the least that a cleanup can do: 2000 ids a transaction, no look before it.
-func rangeDeletes(ctx context.Context, s *store, length time.Duration) (times []time.Duration, err error) {
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
-		return nil, err
-	}
-	defer func() {
-		_, resetErr := conn.ExecContext(context.WithoutCancel(ctx), "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-		if err == nil {
-			err = resetErr
-		}
-	}()
-	var cutoff string
-	if err := conn.QueryRowContext(ctx, "SELECT UTC_TIMESTAMP() - INTERVAL ? SECOND", int(retain.Seconds())).Scan(&cutoff); err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	for after := 0; after < s.size.rows && time.Since(began) < length; after += 2000 {
-		started := time.Now()
-		if _, err := conn.ExecContext(ctx, "DELETE FROM "+table+" WHERE id > ? AND id <= ? AND status = 2 AND update_time < ?", after, after+2000, cutoff); err != nil {
+// bareStep is how many ids the bare loops take in one transaction.
+const bareStep = 2000
+
+// bare is the least that a cleanup can do: no look before a batch, and nothing is
+// counted behind it. Each of the statements takes the ids and the cutoff.
+func bare(statements ...string) func(context.Context, *store, time.Duration) ([]time.Duration, error) {
+	return func(ctx context.Context, s *store, length time.Duration) (times []time.Duration, err error) {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
 			return nil, err
 		}
-		times = append(times, time.Since(started))
+		defer conn.Close()
+		if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+			return nil, err
+		}
+		defer func() {
+			_, resetErr := conn.ExecContext(context.WithoutCancel(ctx), "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+			err = errors.Join(err, resetErr)
+		}()
+		var cutoff string
+		if err := conn.QueryRowContext(ctx, "SELECT UTC_TIMESTAMP() - INTERVAL ? SECOND", int(retain.Seconds())).Scan(&cutoff); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		for after := 0; after < s.size.rows && time.Since(began) < length; after += bareStep {
+			started := time.Now()
+			if err := inOne(ctx, conn, statements, after, after+bareStep, cutoff); err != nil {
+				return nil, err
+			}
+			times = append(times, time.Since(started))
+		}
+		return times, nil
 	}
-	return times, nil
+}
+
+// inOne runs the statements in one transaction, which a single one is by itself.
+func inOne(ctx context.Context, conn *sql.Conn, statements []string, args ...any) error {
+	if len(statements) == 1 {
+		_, err := conn.ExecContext(ctx, statements[0], args...)
+		return err
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, q := range statements {
+		if _, err := tx.ExecContext(ctx, q, args...); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+	}
+	return tx.Commit()
 }
 
 // ptArchiver runs Percona's tool on the same rows.

@@ -42,6 +42,12 @@ func (w *waits) add(insert bool, took time.Duration, err error) {
 	}
 }
 
+// join adds the times of another round.
+func (w *waits) join(other *waits) {
+	w.inserts = append(w.inserts, other.inserts...)
+	w.longest = append(w.longest, other.longest...)
+}
+
 // p99 is that of the inserts, in ms; max that of all statements.
 func (w *waits) p99() float64 { return figure.Quantile(w.inserts, 0.99).Seconds() * 1000 }
 func (w *waits) max() float64 { return figure.Quantile(w.longest, 1).Seconds() * 1000 }

@@ -12,33 +12,17 @@ import (
 	"idemscope/internal/flow"
 )
 
-// lockSQL finds the candidates of a range and keeps everybody else from
-// changing them until the transaction ends.
-func (r rule) lockSQL(in Range, put writer) string {
-	key := quote(r.layout.key.name)
-	return fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (%s) WHERE %s > %d AND %s <= %d AND %s ORDER BY %s FOR UPDATE",
-		key, r.layout.schema.table.quoted(), quote(r.layout.keyIndex), key, in.After, key, in.To, r.candidate(put), key)
-}
-
-// moveSQL copies the rows with these ids. Columns are named, because the archive
-// may have them in another order, or more of them.
-func moveSQL(l *layout, archive table, columns []string, ids string) string {
+// copySQL copies the candidates of a range, and keeps everybody else from changing
+// them until the transaction ends. Columns are named, because the archive may have
+// them in another order, or more of them.
+func (r rule) copySQL(in Range, archive table, columns []string, put writer) string {
 	names := make([]string, len(columns))
 	for i, name := range columns {
 		names[i] = quote(name)
 	}
-	list := strings.Join(names, ", ")
-	key := quote(l.key.name)
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s FORCE INDEX (%s) WHERE %s IN (%s) ORDER BY %s",
-		archive.quoted(), list, list, l.schema.table.quoted(), quote(l.keyIndex), key, ids, key)
-}
-
-// deleteIDsSQL deletes the rows of a range with these ids, if they still may go.
-// With a list alone and stale statistics a server may read, and lock, the whole
-// table; the range is what it can count, and "+ 0" leaves it no other way.
-func (r rule) deleteIDsSQL(in Range, ids string, put writer) string {
-	key := quote(r.layout.key.name)
-	return fmt.Sprintf("DELETE FROM %s WHERE %s > %d AND %s <= %d AND %s + 0 IN (%s) AND %s", r.layout.schema.table.quoted(), key, in.After, key, in.To, key, ids, r.candidate(put))
+	list, key := strings.Join(names, ", "), quote(r.layout.key.name)
+	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM %[3]s WHERE %[4]s > %[5]d AND %[4]s <= %[6]d AND %[7]s ORDER BY %[4]s FOR UPDATE",
+		archive.quoted(), list, r.layout.rows(), key, in.After, in.To, r.candidate(put))
 }
 
 // idList writes ids into a statement.

@@ -130,12 +130,15 @@ func (t Tally) Total() (n int64) {
 func (t *SweepTable) Count(ctx context.Context, within Range, limit int, cutoff time.Time) (tally Tally, seen Range, err error) {
 	limit = min(max(limit, 1), MaxBatch)
 	err = t.shard.tail(ctx, "count the rows of", func(l *layout) error {
-		p, err := l.nextPart(ctx, t.shard.server, within, limit)
+		var h head
+		err := h.ask(ctx, t.shard.server)
 		if err != nil {
 			return err
 		}
-		seen = Range{After: within.After, To: p.to}
-		tally, err = rule{l, cutoff}.tally(ctx, t.shard.server, seen, p.now)
+		if seen, err = l.next(ctx, t.shard.server, within, limit); err != nil {
+			return err
+		}
+		tally, err = rule{l, cutoff}.tally(ctx, t.shard.server, seen, h.now())
 		return err
 	})
 	return tally, seen, err
@@ -146,62 +149,62 @@ type scanner interface {
 	scan(ctx context.Context, q statement, dest []any, each func()) error
 }
 
-// nextPart is what must be known before a few rows are touched.
-type nextPart struct {
-	// to is the id of the last of them.
-	to uint64
+// rows is where a table's rows are read in the order of their ids.
+func (l *layout) rows() string {
+	return fmt.Sprintf("%s FORCE INDEX (%s)", l.schema.table.quoted(), quote(l.keyIndex))
+}
+
+// next is where the next limit rows are. Counting rows, not ids, keeps a batch
+// small behind ranges in which most ids are gone.
+func (l *layout) next(ctx context.Context, on scanner, within Range, limit int) (Range, error) {
+	q := statement{
+		text: fmt.Sprintf("SELECT %[1]s FROM %[2]s WHERE %[1]s > ? AND %[1]s <= ? ORDER BY %[1]s LIMIT 1 OFFSET %[3]d", quote(l.key.name), l.rows(), limit-1),
+		args: []any{within.After, within.To},
+	}
+	found := within
+	var to sql.NullString
+	err := on.scan(ctx, q, []any{&to}, func() { found.To = parseID(to.String) })
+	return found, err
+}
+
+// look is what must be known before a few rows are touched.
+type look struct {
 	// top is the highest id of the table.
-	top      uint64
+	top uint64
+	// due: a row of the range may go.
+	due      bool
 	readOnly bool
 	now      time.Time
 }
 
-// nextPart finds the end of the next limit rows. Counting rows, not ids, keeps a
-// batch small behind ranges in which most ids are gone.
-func (l *layout) nextPart(ctx context.Context, on scanner, within Range, limit int) (p nextPart, err error) {
-	key, from := quote(l.key.name), fmt.Sprintf("%s FORCE INDEX (%s)", l.schema.table.quoted(), quote(l.keyIndex))
-	q := statement{
-		text: fmt.Sprintf("SELECT %s, (SELECT MAX(%[2]s) FROM %[3]s), (SELECT %[2]s FROM %[3]s WHERE %[2]s > ? AND %[2]s <= ? ORDER BY %[2]s LIMIT 1 OFFSET %[4]d)",
-			headSQL, key, from, limit-1),
-		args: []any{within.After, within.To},
-	}
+// look reads it in one statement.
+func (r rule) look(ctx context.Context, on scanner, in Range) (look, error) {
+	key, from := quote(r.layout.key.name), r.layout.rows()
+	var args []any
+	q := statement{text: fmt.Sprintf("SELECT %s, (SELECT MAX(%[2]s) FROM %[3]s), EXISTS (SELECT 1 FROM %[3]s WHERE %[2]s > %[4]d AND %[2]s <= %[5]d AND %[6]s)",
+		headSQL, key, from, in.After, in.To, r.candidate(bind(&args)))}
+	q.args = args
 	var h head
-	var top, to sql.NullString
-	if err := on.scan(ctx, q, append(h.dest(), &top, &to), func() {}); err != nil {
-		return p, err
-	}
-	p = nextPart{to: within.To, top: parseID(top.String), readOnly: h.isReadOnly(), now: h.now()}
-	if to.Valid {
-		p.to = parseID(to.String)
-	}
-	return p, nil
+	var top sql.NullString
+	var due bool
+	err := on.scan(ctx, q, append(h.dest(), &top, &due), func() {})
+	return look{top: parseID(top.String), due: due, readOnly: h.isReadOnly(), now: h.now()}, err
 }
 
-// tally tells the kinds of the rows in a range.
+// tally tells the kinds of the rows in a range. They are counted here: grouping
+// would cost the server a temporary table for each batch.
 func (r rule) tally(ctx context.Context, on scanner, in Range, now time.Time) (Tally, error) {
 	var args []any
 	key := quote(r.layout.key.name)
-	q := fmt.Sprintf("SELECT %s AS kind, COUNT(*) FROM %s FORCE INDEX (%s) WHERE %s > ? AND %s <= ? GROUP BY kind",
-		r.kind(now, bind(&args)), r.layout.schema.table.quoted(), quote(r.layout.keyIndex), key, key)
+	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s > %d AND %[3]s <= %[5]d", r.kind(now, bind(&args)), r.layout.rows(), key, in.After, in.To)
 	tally := Tally{}
 	var kind string
-	var n int64
-	err := on.scan(ctx, statement{text: q, args: append(args, in.After, in.To)}, []any{&kind, &n}, func() { tally[Kind(kind)] = n })
+	err := on.scan(ctx, statement{text: q, args: args}, []any{&kind}, func() { tally[Kind(kind)]++ })
 	return tally, err
 }
 
-// due reports whether any row of a range may go.
-func (r rule) due(ctx context.Context, on scanner, in Range) (due bool, err error) {
-	var args []any
-	var one int
-	q := fmt.Sprintf("SELECT 1 FROM %s FORCE INDEX (%s) WHERE %s > %d AND %[3]s <= %[5]d AND %[6]s LIMIT 1",
-		r.layout.schema.table.quoted(), quote(r.layout.keyIndex), quote(r.layout.key.name), in.After, in.To, r.candidate(bind(&args)))
-	err = on.scan(ctx, statement{text: q, args: args}, []any{&one}, func() { due = true })
-	return due, err
-}
-
-// SQL is what a sweep will run, batch by batch, to be read by people; ID stands
-// for the ids that a batch has found. Error: ErrNoTail, or what Explain words.
+// SQL is what a sweep will run, batch by batch, to be read by people. Error:
+// ErrNoTail, or what Explain words.
 func (t *SweepTable) SQL(ctx context.Context, in Range, cutoff time.Time) (statements []string, err error) {
 	err = t.shard.tail(ctx, "write the statements for", func(l *layout) error {
 		r := rule{l, cutoff}
@@ -211,10 +214,10 @@ func (t *SweepTable) SQL(ctx context.Context, in Range, cutoff time.Time) (state
 		}
 		columns, err := describe(ctx, t.shard.server, t.shard.table)
 		if t.files != "" {
-			statements = []string{r.readSQL(in, columns, literal), r.deleteIDsSQL(in, "ID, ...", literal)}
+			statements = []string{r.readSQL(in, columns, literal), r.deleteSQL(in, false, literal)}
 			return err
 		}
-		statements = []string{r.lockSQL(in, literal), moveSQL(l, *t.archive, stored(columns), "ID, ..."), r.deleteIDsSQL(in, "ID, ...", literal)}
+		statements = []string{r.copySQL(in, *t.archive, stored(columns), literal), r.deleteSQL(in, false, literal)}
 		return err
 	})
 	return statements, err

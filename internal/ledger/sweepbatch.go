@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,7 +21,7 @@ type SweepBatch struct {
 	Gone int64
 	// now is when the batch was looked at, by the database's clock.
 	now time.Time
-	// ids are the rows of a batch that goes to a table or to files.
+	// ids are the rows of a batch that goes to files.
 	ids []uint64
 }
 
@@ -33,27 +32,37 @@ func (s *SweepSession) Next(ctx context.Context, within Range, limit int, cutoff
 	if s.broken != nil {
 		return b, s.broken
 	}
-	p, err := s.layout.nextPart(ctx, s, within, min(max(limit, 1), MaxBatch))
+	r := rule{s.layout, cutoff}
+	limit = min(max(limit, 1), MaxBatch)
+	if b.Range = within.first(limit); !s.dense {
+		if b.Range, err = s.layout.next(ctx, s, within, limit); err != nil {
+			return b, fmt.Errorf("find the next rows of %s: %w", s.table.Name(), err)
+		}
+	}
+	seen, err := r.look(ctx, s, b.Range)
 	switch {
 	case err != nil:
 		return b, fmt.Errorf("look at the next rows of %s: %w", s.table.Name(), err)
-	case p.readOnly:
+	case seen.readOnly:
 		return b, ErrReadOnly
 	}
-	b.Range = Range{After: within.After, To: min(p.to, max(p.top, 1)-1)}
-	if b.To <= b.After {
-		b.Range = Range{After: within.After, To: within.To}
+	if b.To = min(b.To, max(seen.top, 1)-1); b.To <= b.After {
+		b.To = within.To
 		return b, nil
 	}
-	r := rule{s.layout, cutoff}
-	if b.Due, err = r.due(ctx, s, b.Range); err == nil && !b.Due {
-		b.Tally, err = r.tally(ctx, s, b.Range, p.now)
+	b.Due, b.now = seen.due, seen.now
+	if b.Due {
+		return b, nil
 	}
-	if err != nil {
-		return b, fmt.Errorf("count the next rows of %s: %w", s.table.Name(), err)
+	return s.Tell(ctx, b, cutoff)
+}
+
+// first is a part of the range that has no more than n rows, whichever ids are taken.
+func (r Range) first(n int) Range {
+	if r.To-r.After > uint64(n) {
+		r.To = r.After + uint64(n)
 	}
-	b.now = p.now
-	return b, nil
+	return r
 }
 
 // Tell counts the rows of a batch that is not swept.
@@ -62,8 +71,15 @@ func (s *SweepSession) Tell(ctx context.Context, b SweepBatch, cutoff time.Time)
 	if err != nil {
 		return b, fmt.Errorf("count the rows of %s: %w", s.table.Name(), err)
 	}
-	b.Tally = tally
+	s.told(&b, tally)
 	return b, nil
+}
+
+// told notes the rows of a batch, and whether the next limit rows may be taken
+// for the next limit ids without being counted first.
+func (s *SweepSession) told(b *SweepBatch, tally Tally) {
+	b.Tally = tally
+	s.dense = 2*tally.Total() >= int64(b.To-b.After)
 }
 
 // Unsettled says that the connection was lost while a batch was committed: it may
@@ -119,7 +135,7 @@ func (s *SweepSession) change(ctx context.Context, b *SweepBatch, r rule) error 
 		return err
 	}
 	tally[Candidate] += b.Gone
-	b.Tally = tally
+	s.told(b, tally)
 	return nil
 }
 
@@ -135,34 +151,38 @@ func (s *SweepSession) remove(ctx context.Context, b *SweepBatch, r rule) (err e
 	return err
 }
 
-// move locks the candidates, copies them, and deletes exactly those.
+// move copies the candidates, which locks them, and deletes exactly those.
 func (s *SweepSession) move(ctx context.Context, b *SweepBatch, r rule) error {
 	var args []any
-	var id sql.NullString
-	b.ids = nil
-	q := statement{text: r.lockSQL(b.Range, bind(&args))}
-	q.args = args
-	if err := s.scan(ctx, q, []any{&id}, func() { b.ids = append(b.ids, parseID(id.String)) }); err != nil || len(b.ids) == 0 {
-		return err
-	}
-	ids := idList(b.ids)
-	copied, err := s.exec(ctx, moveSQL(s.layout, *s.table.archive, s.columns, ids))
+	copySQL := r.copySQL(b.Range, *s.table.archive, s.columns, bind(&args))
+	copied, err := s.exec(ctx, copySQL, args...)
 	if err != nil {
 		return fmt.Errorf("copy into %s: %w", s.table.archive, err)
+	}
+	if copied == 0 {
+		return nil
 	}
 	// Until the transaction ends nobody can alter a table that it has used.
 	if err := s.CheckShape(ctx); err != nil {
 		return err
 	}
-	args = nil
-	deleteSQL := r.deleteIDsSQL(b.Range, ids, bind(&args))
-	if b.Gone, err = s.exec(ctx, deleteSQL, args...); err != nil {
-		return err
+	return s.deleteKept(ctx, b, r, copied)
+}
+
+// deleteKept deletes the candidates, of which that many are kept elsewhere. Those
+// are locked and cannot have changed, so they are among the deleted ones: equal
+// numbers mean that no other row is.
+func (s *SweepSession) deleteKept(ctx context.Context, b *SweepBatch, r rule, kept int64) (err error) {
+	var args []any
+	deleteSQL := r.deleteSQL(b.Range, s.ordered, bind(&args))
+	b.Gone, err = s.exec(ctx, deleteSQL, args...)
+	switch {
+	case err == nil && b.Gone > kept:
+		return errMoreDue
+	case err == nil && b.Gone < kept:
+		return fmt.Errorf("%w (%d, %d)", errMismatch, kept, b.Gone)
 	}
-	if copied != int64(len(b.ids)) || b.Gone != copied {
-		return fmt.Errorf("%w (%d, %d, %d)", errMismatch, len(b.ids), copied, b.Gone)
-	}
-	return nil
+	return err
 }
 
 // CheckShape compares both tables with how they looked when the session began.
@@ -177,33 +197,34 @@ func (s *SweepSession) CheckShape(ctx context.Context) error {
 
 // Settle finds out, over a new session, whether an unsettled batch was committed.
 func (s *SweepSession) Settle(ctx context.Context, u *Unsettled, cutoff time.Time) (committed bool, err error) {
-	if s.table.Archive() == "" {
-		tally, err := (rule{s.layout, cutoff}).tally(ctx, s, u.Batch.Range, cutoff)
-		return err == nil && tally[Candidate] == 0, err
-	}
-	here, err := s.countIDs(ctx, s.table.shard.table, u.Batch.ids)
-	if err != nil {
-		return false, err
-	}
 	if s.table.files != "" {
+		here, err := s.countIDs(ctx, u.Batch.ids)
+		if err != nil {
+			return false, err
+		}
 		return s.away(u.Batch.ids, here)
 	}
-	there, err := s.countIDs(ctx, *s.table.archive, u.Batch.ids)
-	if err != nil {
-		return false, err
+	tally, err := (rule{s.layout, cutoff}).tally(ctx, s, u.Batch.Range, cutoff)
+	if err != nil || tally[Candidate] > 0 || s.table.archive == nil {
+		return err == nil && tally[Candidate] == 0, err
 	}
-	n := int64(len(u.Batch.ids))
-	switch {
-	case here == n && there == 0:
-		return false, nil
-	case here == 0 && there == n:
-		return true, nil
+	there, err := s.countArchived(ctx, u.Batch.Range)
+	if err == nil && there < u.Batch.Gone {
+		err = fmt.Errorf("of %d rows in ids %d to %d, none stands in %s and %d in %s: %w", u.Batch.Gone, u.Batch.After+1, u.Batch.To, s.table.Name(), there, s.table.archive, errMismatch)
 	}
-	return false, fmt.Errorf("of %d rows in ids %d to %d, %d stand in %s and %d in %s: %w", n, u.Batch.After+1, u.Batch.To, here, s.table.Name(), there, s.table.archive, errMismatch)
+	return err == nil, err
 }
 
-func (s *SweepSession) countIDs(ctx context.Context, t table, ids []uint64) (n int64, err error) {
-	q := fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s IN (%s)", t.quoted(), quote(s.layout.key.name), idList(ids))
+// countArchived counts the rows of a range in the archive, earlier ones included.
+func (s *SweepSession) countArchived(ctx context.Context, in Range) (n int64, err error) {
+	q := statement{text: fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s > ? AND %[2]s <= ?", s.table.archive.quoted(), quote(s.layout.key.name)), args: []any{in.After, in.To}}
+	err = s.scan(ctx, q, []any{&n}, func() {})
+	return n, err
+}
+
+// countIDs counts the rows of the table with these ids.
+func (s *SweepSession) countIDs(ctx context.Context, ids []uint64) (n int64, err error) {
+	q := fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s IN (%s)", s.layout.schema.table.quoted(), quote(s.layout.key.name), idList(ids))
 	err = s.scan(ctx, statement{text: q}, []any{&n}, func() {})
 	return n, err
 }

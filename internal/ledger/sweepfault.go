@@ -27,9 +27,11 @@ var (
 	ErrReadOnly error = &sweepError{flow.T("the server is read-only; if it has become a replica, point mysql.address to the primary", "服务器为只读；如果它已成为从库，请将 mysql.address 指向主库")}
 	// ErrAltered: a table is not the one with which the sweep began.
 	ErrAltered error = &sweepError{flow.T("the table was altered while it was being cleaned; look at the plan and start again", "清理过程中表结构发生了变化；请重新查看计划后再执行")}
+	// errMoreDue: a row has become a candidate since the others were locked.
+	errMoreDue error = &sweepError{flow.T("another row came of age while the batch was archived, so it was taken back", "归档该批次期间又有行满足条件，因此该批次已回滚")}
 	// errMismatch: rows changed in a way that locks make impossible.
-	errMismatch error = &sweepError{flow.T("the numbers of rows found, copied and deleted differ, so nothing was changed; look for a trigger or a replaced table",
-		"查到、复制与删除的行数不一致，因此未做任何改动；请检查是否有触发器或表被替换")}
+	errMismatch error = &sweepError{flow.T("the numbers of rows copied and deleted differ, so nothing was changed; look for a trigger or a replaced table",
+		"复制与删除的行数不一致，因此未做任何改动；请检查是否有触发器或表被替换")}
 )
 
 // Fault is what an error means for a sweep.
@@ -37,7 +39,8 @@ type Fault string
 
 // The faults.
 const (
-	// FaultLock: a lock, a deadlock or the time limit; a smaller batch may succeed.
+	// FaultLock: a lock, a deadlock, the time limit or a change in between; another
+	// try with a smaller batch may succeed.
 	FaultLock Fault = "locked"
 	// FaultLost: the connection is gone; a new session may go on.
 	FaultLost Fault = "lost"
@@ -79,6 +82,8 @@ func FaultOf(err error) Fault {
 		return FaultReadOnly
 	case errors.Is(err, ErrAltered):
 		return FaultAltered
+	case errors.Is(err, errMoreDue):
+		return FaultLock
 	}
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {

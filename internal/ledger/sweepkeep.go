@@ -45,7 +45,7 @@ func (s *SweepSession) KeepIn(ctx context.Context, k Keeper) error {
 		return fmt.Errorf("ask mysql %s for bytes as they are stored: %w", s.sweeper.name, err)
 	}
 	if ids := k.Pending(); len(ids) > 0 {
-		here, err := s.countIDs(ctx, s.table.shard.table, ids)
+		here, err := s.countIDs(ctx, ids)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,9 @@ func (s *SweepSession) settled(gone bool) error {
 	return nil
 }
 
-// keep locks the candidates, stores them, and deletes exactly those.
+// keep locks the candidates, stores them, and deletes exactly those. The files are
+// written while the server deletes: neither counts before the commit, which waits
+// for both.
 func (s *SweepSession) keep(ctx context.Context, b *SweepBatch, r rule) error {
 	if s.keeper == nil {
 		return &KeeperFault{fmt.Errorf("nobody takes the rows of %s", s.table.Name())}
@@ -102,13 +104,11 @@ func (s *SweepSession) keep(ctx context.Context, b *SweepBatch, r rule) error {
 	if err := s.CheckShape(ctx); err != nil {
 		return err
 	}
-	if err := s.keeper.Keep(s.columns, rows); err != nil {
-		return &KeeperFault{err}
-	}
-	var args []any
-	deleteSQL := r.deleteIDsSQL(b.Range, idList(b.ids), bind(&args))
-	if b.Gone, err = s.exec(ctx, deleteSQL, args...); err == nil && b.Gone != int64(len(rows)) {
-		err = fmt.Errorf("%w (%d, %d)", errMismatch, len(rows), b.Gone)
+	kept := make(chan error, 1)
+	go func() { kept <- s.keeper.Keep(s.columns, rows) }()
+	err = s.deleteKept(ctx, b, r, int64(len(rows)))
+	if fault := <-kept; fault != nil {
+		return &KeeperFault{fault}
 	}
 	return err
 }

@@ -147,7 +147,8 @@ func (l *layout) readable(c *column) string {
 	case c.kind == "timestamp":
 		return name + " >= '1970-01-01 00:00:01'"
 	}
-	return fmt.Sprintf("(%[1]s >= '1970-01-02' AND DAYOFMONTH(%[1]s) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(%[1]s)))", name)
+	// Most days are in every month: the last day of the month is looked up for the others alone.
+	return fmt.Sprintf("(%[1]s >= '1970-01-02' AND (DAYOFMONTH(%[1]s) BETWEEN 1 AND 28 OR DAYOFMONTH(%[1]s) BETWEEN 29 AND DAYOFMONTH(LAST_DAY(%[1]s))))", name)
 }
 
 // Integers count seconds, milliseconds or microseconds since 1970, told apart by
