@@ -16,7 +16,7 @@ const (
 	ramp = 1.3
 	// fall and creep are how the size changes after that. They are in balance when
 	// about one batch of thirty is over the target.
-	fall, creep = 0.75, 1.01
+	fall, creep = 0.85, 1.005
 )
 
 // sizer chooses how many rows the next batch looks at, from how long the last

@@ -135,7 +135,7 @@ func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, t
 		tables[0].IntoFiles("files")
 	}
 	task := janitor.Task{
-		Name: "bench", Ledger: "bench", Tables: tables, Retain: retain, Batch: 2000, RunTime: length,
+		Name: "bench", Ledger: "bench", Tables: tables, Retain: retain, Batch: 4000, RunTime: length,
 		Limits: janitor.Limits{MaxThreadsRunning: 50, MaxHistoryLength: 100_000, Duty: duty}, Open: open,
 	}
 	j, err := janitor.New(janitor.Options{Tasks: []janitor.Task{task}, Metrics: janitor.NewMetrics(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})

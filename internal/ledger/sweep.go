@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -135,10 +136,7 @@ func (t *SweepTable) Count(ctx context.Context, within Range, limit int, cutoff 
 		if err != nil {
 			return err
 		}
-		if seen, err = l.next(ctx, t.shard.server, within, limit); err != nil {
-			return err
-		}
-		tally, err = rule{l, cutoff}.tally(ctx, t.shard.server, seen, h.now())
+		seen, tally, err = rule{l, cutoff}.read(ctx, t.shard.server, within, limit, h.now())
 		return err
 	})
 	return tally, seen, err
@@ -172,12 +170,11 @@ type look struct {
 	// top is the highest id of the table.
 	top uint64
 	// due: a row of the range may go.
-	due      bool
-	readOnly bool
-	now      time.Time
+	due bool
+	now time.Time
 }
 
-// look reads it in one statement.
+// look reads it in one statement. Error: ErrReadOnly, or what Explain words.
 func (r rule) look(ctx context.Context, on scanner, in Range) (look, error) {
 	key, from := quote(r.layout.key.name), r.layout.rows()
 	var args []any
@@ -188,18 +185,35 @@ func (r rule) look(ctx context.Context, on scanner, in Range) (look, error) {
 	var top sql.NullString
 	var due bool
 	err := on.scan(ctx, q, append(h.dest(), &top, &due), func() {})
-	return look{top: parseID(top.String), due: due, readOnly: h.isReadOnly(), now: h.now()}, err
+	if err == nil && h.isReadOnly() {
+		err = ErrReadOnly
+	}
+	return look{top: parseID(top.String), due: due, now: h.now()}, err
 }
 
-// tally tells the kinds of the rows in a range. They are counted here: grouping
-// would cost the server a temporary table for each batch.
-func (r rule) tally(ctx context.Context, on scanner, in Range, now time.Time) (Tally, error) {
+// read tells the kinds of the next rows, at most limit of them, and where those
+// are. They are counted here: grouping would cost the server a temporary table for
+// each batch.
+func (r rule) read(ctx context.Context, on scanner, within Range, limit int, now time.Time) (seen Range, tally Tally, err error) {
 	var args []any
-	key := quote(r.layout.key.name)
-	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s > %d AND %[3]s <= %[5]d", r.kind(now, bind(&args)), r.layout.rows(), key, in.After, in.To)
-	tally := Tally{}
-	var kind string
-	err := on.scan(ctx, statement{text: q, args: args}, []any{&kind}, func() { tally[Kind(kind)]++ })
+	q := fmt.Sprintf("SELECT %[1]s, %[2]s FROM %[3]s WHERE %[1]s > %[4]d AND %[1]s <= %[5]d ORDER BY %[1]s LIMIT %[6]d",
+		quote(r.layout.key.name), r.kind(now, bind(&args)), r.layout.rows(), within.After, within.To, limit)
+	var id, kind string
+	n := 0
+	tally = Tally{}
+	err = on.scan(ctx, statement{text: q, args: args}, []any{&id, &kind}, func() {
+		n++
+		tally[Kind(kind)]++
+	})
+	if seen = within; n == limit {
+		seen.To = parseID(id)
+	}
+	return seen, tally, err
+}
+
+// tally tells the kinds of all rows in a range.
+func (r rule) tally(ctx context.Context, on scanner, in Range, now time.Time) (Tally, error) {
+	_, tally, err := r.read(ctx, on, in, math.MaxInt32, now)
 	return tally, err
 }
 

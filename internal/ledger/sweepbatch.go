@@ -32,29 +32,65 @@ func (s *SweepSession) Next(ctx context.Context, within Range, limit int, cutoff
 	if s.broken != nil {
 		return b, s.broken
 	}
-	r := rule{s.layout, cutoff}
-	limit = min(max(limit, 1), MaxBatch)
+	next := s.nextDue
+	if s.idle {
+		next = s.nextIdle
+	}
+	b, err = next(ctx, rule{s.layout, cutoff}, within, min(max(limit, 1), MaxBatch))
+	if err != nil {
+		return b, fmt.Errorf("look at the next rows of %s: %w", s.table.Name(), err)
+	}
+	s.idle = !b.Due
+	return b, nil
+}
+
+// nextDue expects that some of the next rows may go.
+func (s *SweepSession) nextDue(ctx context.Context, r rule, within Range, limit int) (b SweepBatch, err error) {
 	if b.Range = within.first(limit); !s.dense {
 		if b.Range, err = s.layout.next(ctx, s, within, limit); err != nil {
-			return b, fmt.Errorf("find the next rows of %s: %w", s.table.Name(), err)
+			return b, err
 		}
 	}
 	seen, err := r.look(ctx, s, b.Range)
-	switch {
-	case err != nil:
-		return b, fmt.Errorf("look at the next rows of %s: %w", s.table.Name(), err)
-	case seen.readOnly:
-		return b, ErrReadOnly
+	if err != nil {
+		return b, err
 	}
-	if b.To = min(b.To, max(seen.top, 1)-1); b.To <= b.After {
-		b.To = within.To
+	if b.Range = b.below(seen.top); b.To <= b.After {
+		return SweepBatch{Range: within}, nil
+	}
+	if b.Due, b.now = seen.due, seen.now; b.Due {
 		return b, nil
 	}
-	b.Due, b.now = seen.due, seen.now
-	if b.Due {
-		return b, nil
+	tally, err := r.tally(ctx, s, b.Range, b.now)
+	s.told(&b, tally)
+	return b, err
+}
+
+// nextIdle expects that none of the next rows may go: their kinds are read at once.
+func (s *SweepSession) nextIdle(ctx context.Context, r rule, within Range, limit int) (b SweepBatch, err error) {
+	seen, err := r.look(ctx, s, Range{})
+	if err != nil {
+		return b, err
 	}
-	return s.Tell(ctx, b, cutoff)
+	rest := within.below(seen.top)
+	if rest.To <= rest.After {
+		return SweepBatch{Range: within}, nil
+	}
+	b.now = seen.now
+	var tally Tally
+	if b.Range, tally, err = r.read(ctx, s, rest, limit, b.now); err != nil {
+		return b, err
+	}
+	if b.Due = tally[Candidate] > 0; !b.Due {
+		s.told(&b, tally)
+	}
+	return b, nil
+}
+
+// below is the part of the range that leaves the row with the highest id alone.
+func (r Range) below(top uint64) Range {
+	r.To = min(r.To, max(top, 1)-1)
+	return r
 }
 
 // first is a part of the range that has no more than n rows, whichever ids are taken.

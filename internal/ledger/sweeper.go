@@ -134,8 +134,8 @@ type SweepSession struct {
 	shape string
 	// ordered: the binary log keeps statements.
 	ordered bool
-	// dense: most ids of the last batch were taken.
-	dense bool
+	// dense: most ids of the last batch were taken. idle: none of its rows could go.
+	dense, idle bool
 }
 
 // Open connects, takes the lease of the table, and reads how the table looks. A
