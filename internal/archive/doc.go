@@ -1,4 +1,4 @@
-// Package archive keeps rows in files before they are deleted from a table, and
+// Package archive keeps rows in files when they are deleted from a table, and
 // reads them back: one compressed frame a batch, one JSON object a row, and an
 // index beside the file with the place and the checksum of every batch.
 //

@@ -136,7 +136,8 @@ func (t *SweepTable) Count(ctx context.Context, within Range, limit int, cutoff 
 		if err != nil {
 			return err
 		}
-		seen, tally, err = rule{l, cutoff}.read(ctx, t.shard.server, within, limit, h.now())
+		rows, err := rule{l, cutoff}.read(ctx, t.shard.server, within, limit, h.now())
+		tally, seen = rows.tally, rows.Range
 		return err
 	})
 	return tally, seen, err
@@ -191,30 +192,39 @@ func (r rule) look(ctx context.Context, on scanner, in Range) (look, error) {
 	return look{top: parseID(top.String), due: due, now: h.now()}, err
 }
 
-// read tells the kinds of the next rows, at most limit of them, and where those
-// are. They are counted here: grouping would cost the server a temporary table for
-// each batch.
-func (r rule) read(ctx context.Context, on scanner, within Range, limit int, now time.Time) (seen Range, tally Tally, err error) {
+// reading is what rows of a range are.
+type reading struct {
+	Range
+	tally Tally
+	// first is the id of the first candidate; 0 when there is none.
+	first uint64
+}
+
+// read tells what the next rows are, at most limit of them. They are counted here:
+// grouping would cost the server a temporary table for each batch.
+func (r rule) read(ctx context.Context, on scanner, within Range, limit int, now time.Time) (reading, error) {
 	var args []any
 	q := fmt.Sprintf("SELECT %[1]s, %[2]s FROM %[3]s WHERE %[1]s > %[4]d AND %[1]s <= %[5]d ORDER BY %[1]s LIMIT %[6]d",
 		quote(r.layout.key.name), r.kind(now, bind(&args)), r.layout.rows(), within.After, within.To, limit)
 	var id, kind string
-	n := 0
-	tally = Tally{}
-	err = on.scan(ctx, statement{text: q, args: args}, []any{&id, &kind}, func() {
+	n, rows := 0, reading{Range: within, tally: Tally{}}
+	err := on.scan(ctx, statement{text: q, args: args}, []any{&id, &kind}, func() {
 		n++
-		tally[Kind(kind)]++
+		rows.tally[Kind(kind)]++
+		if Kind(kind) == Candidate && rows.first == 0 {
+			rows.first = parseID(id)
+		}
 	})
-	if seen = within; n == limit {
-		seen.To = parseID(id)
+	if n == limit {
+		rows.To = parseID(id)
 	}
-	return seen, tally, err
+	return rows, err
 }
 
 // tally tells the kinds of all rows in a range.
 func (r rule) tally(ctx context.Context, on scanner, in Range, now time.Time) (Tally, error) {
-	_, tally, err := r.read(ctx, on, in, math.MaxInt32, now)
-	return tally, err
+	rows, err := r.read(ctx, on, in, math.MaxInt32, now)
+	return rows.tally, err
 }
 
 // SQL is what a sweep will run, batch by batch, to be read by people. Error:

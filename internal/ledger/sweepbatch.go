@@ -25,8 +25,8 @@ type SweepBatch struct {
 	ids []uint64
 }
 
-// Next looks at the next rows in within, at most limit of them, and changes
-// nothing. The row with the highest id is never part of a batch. The batch
+// Next looks at the next rows in within, at most limit of them (or more when none
+// of them may go), and changes nothing. The row with the highest id is never part of a batch. The batch
 // reaches to within.To when no row is left. Error: ErrReadOnly, or what Explain words.
 func (s *SweepSession) Next(ctx context.Context, within Range, limit int, cutoff time.Time) (b SweepBatch, err error) {
 	if s.broken != nil {
@@ -40,7 +40,6 @@ func (s *SweepSession) Next(ctx context.Context, within Range, limit int, cutoff
 	if err != nil {
 		return b, fmt.Errorf("look at the next rows of %s: %w", s.table.Name(), err)
 	}
-	s.idle = !b.Due
 	return b, nil
 }
 
@@ -58,15 +57,15 @@ func (s *SweepSession) nextDue(ctx context.Context, r rule, within Range, limit 
 	if b.Range = b.below(seen.top); b.To <= b.After {
 		return SweepBatch{Range: within}, nil
 	}
-	if b.Due, b.now = seen.due, seen.now; b.Due {
+	b.Due, b.now, s.idle = seen.due, seen.now, !seen.due
+	if b.Due {
 		return b, nil
 	}
-	tally, err := r.tally(ctx, s, b.Range, b.now)
-	s.told(&b, tally)
-	return b, err
+	return s.Tell(ctx, b, r.cutoff)
 }
 
-// nextIdle expects that none of the next rows may go: their kinds are read at once.
+// nextIdle expects that none of the next rows may go: their kinds are read at once,
+// of more rows than would be changed at once, as far as the first that may go.
 func (s *SweepSession) nextIdle(ctx context.Context, r rule, within Range, limit int) (b SweepBatch, err error) {
 	seen, err := r.look(ctx, s, Range{})
 	if err != nil {
@@ -76,15 +75,19 @@ func (s *SweepSession) nextIdle(ctx context.Context, r rule, within Range, limit
 	if rest.To <= rest.After {
 		return SweepBatch{Range: within}, nil
 	}
-	b.now = seen.now
-	var tally Tally
-	if b.Range, tally, err = r.read(ctx, s, rest, limit, b.now); err != nil {
+	rows, err := r.read(ctx, s, rest, MaxBatch, seen.now)
+	if err != nil {
 		return b, err
 	}
-	if b.Due = tally[Candidate] > 0; !b.Due {
-		s.told(&b, tally)
+	b = SweepBatch{Range: rows.Range, now: seen.now}
+	if s.idle = rows.first == 0; s.idle {
+		s.told(&b, rows.tally)
+		return b, nil
 	}
-	return b, nil
+	if b.To = rows.first - 1; b.To <= b.After {
+		return s.nextDue(ctx, r, within, limit)
+	}
+	return s.Tell(ctx, b, r.cutoff)
 }
 
 // below is the part of the range that leaves the row with the highest id alone.
