@@ -3,6 +3,7 @@ package janitor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -212,20 +213,29 @@ func (c *commitCutter) question(q []byte, client, server net.Conn) (goesOn bool)
 }
 
 // TestARowThatComesOfAgeBehindTheCopyIsArchivedWithTheNextTry: it was not locked
-// when the others were, and is deleted only after it has been archived.
+// when the others were, and is deleted only after it has been archived. Those
+// that were copied are locked until they are deleted.
 func TestARowThatComesOfAgeBehindTheCopyIsArchivedWithTheNextTry(t *testing.T) {
 	everyWay(t, 300, func(t *testing.T, db *testkit.Database, p place) {
 		db.Exec(t, "UPDATE idempotent_record SET status = 1 WHERE id IN (7, 8)")
 		var changed atomic.Bool
+		var locked uint16
 		p.addr = newWire(t, db.Addr, func(q []byte, _, _ net.Conn) bool {
 			if bytes.Contains(q, []byte("DELETE FROM")) && changed.CompareAndSwap(false, true) {
 				db.Exec(t, "UPDATE idempotent_record SET status = 2 WHERE id = 7")
+				_, err := db.DB.Exec("SELECT id FROM idempotent_record WHERE id = 9 FOR UPDATE NOWAIT")
+				if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) {
+					locked = refused.Number
+				}
 			}
 			return true
 		})
 		r := sweepNow(t, hire(t, p.task(t)), Done)
 		if retries := r.Tables[0].Retries; !changed.Load() || r.Gone() != 299 || p.keeps() != (retries > 0) {
 			t.Errorf("changed %t, %d retries, %+v", changed.Load(), retries, r.Tables[0])
+		}
+		if wanted := map[bool]uint16{true: 1205}[p.keeps()]; locked != wanted {
+			t.Errorf("to lock a row that was copied answers %d, want %d", locked, wanted)
 		}
 		wantIDs(t, "left", ids(t, db.DB, "idempotent_record")[:1], 8)
 		if p.keeps() && len(p.archived(t, db)) != 299 {
