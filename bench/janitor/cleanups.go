@@ -27,10 +27,10 @@ type cleanup struct {
 }
 
 var (
-	fullSpeed   = cleanup{"janitor", ours(100, nowhere)}
+	fullSpeed   = cleanup{"janitor", ours(fullDuty, nowhere)}
 	defaultDuty = cleanup{"janitor with its pauses", ours(0, nowhere)}
-	toTable     = cleanup{"janitor to a table", ours(100, intoTable)}
-	toFile      = cleanup{"janitor to files", ours(100, intoFiles)}
+	toTable     = cleanup{"janitor to a table", ours(fullDuty, intoTable)}
+	toFile      = cleanup{"janitor to files", ours(fullDuty, intoFiles)}
 	bareLoop    = cleanup{"range deletes", bare("DELETE FROM " + table + oldOnes)}
 	bareMoves   = cleanup{"range copies and deletes", bare("INSERT INTO "+archived+" SELECT * FROM "+table+oldOnes+" FOR UPDATE", "DELETE FROM "+table+oldOnes)}
 	rowByRow    = cleanup{"pt-archiver", ptArchiver("--purge", "--txn-size", "2000")}
@@ -108,6 +108,18 @@ func (s *store) options() ledger.ServerOptions {
 	return ledger.ServerOptions{Name: "bench", Socket: s.Socket, Database: database, User: "root", MaxConns: 2, StatementLimit: time.Minute}
 }
 
+// fullDuty is no pause at all; 0 stands for the default.
+const fullDuty = 100
+
+// batchOf is the largest batch: what is advised for full speed, else the default
+// of the configuration.
+func batchOf(duty int) int {
+	if duty == fullDuty {
+		return 4000
+	}
+	return 500
+}
+
 // janitorOn runs one sweep over the sessions that open returns.
 func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, to where, open func(context.Context, *ledger.SweepTable) (janitor.Session, error)) (janitor.Report, error) {
 	server, err := ledger.NewServer(s.options())
@@ -135,7 +147,7 @@ func (s *store) janitorOn(ctx context.Context, length time.Duration, duty int, t
 		tables[0].IntoFiles("files")
 	}
 	task := janitor.Task{
-		Name: "bench", Ledger: "bench", Tables: tables, Retain: retain, Batch: 4000, RunTime: length,
+		Name: "bench", Ledger: "bench", Tables: tables, Retain: retain, Batch: batchOf(duty), RunTime: length,
 		Limits: janitor.Limits{MaxThreadsRunning: 50, MaxHistoryLength: 100_000, Duty: duty}, Open: open,
 	}
 	j, err := janitor.New(janitor.Options{Tasks: []janitor.Task{task}, Metrics: janitor.NewMetrics(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})

@@ -122,7 +122,7 @@ func (s *section) cleanupTask(name string, c *Config) CleanupTask {
 		Name:     name,
 		Ledger:   s.ref("ledger", "ledgers"),
 		Action:   CleanupAction(s.word("action", "", string(CleanupDelete), string(CleanupArchive))),
-		Batch:    s.whole("batch", 4000, 100, 10000),
+		Batch:    s.whole("batch", 500, 100, 10000),
 		Window:   s.window("window"),
 		TimeZone: c.TimeZone,
 		Enabled:  s.flag("enabled"),

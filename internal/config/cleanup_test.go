@@ -37,7 +37,7 @@ cleanup:
 func TestACleanupTaskHasSafeDefaults(t *testing.T) {
 	c := mustParse(t, minimal("cleanup: {tasks: {orders: {ledger: orders, retain: 1h, action: delete}}}"), nil)
 	want := CleanupTask{
-		Name: "orders", Ledger: "orders", Retain: time.Hour, Action: CleanupDelete, Batch: 4000, TimeZone: time.UTC,
+		Name: "orders", Ledger: "orders", Retain: time.Hour, Action: CleanupDelete, Batch: 500, TimeZone: time.UTC,
 		Throttle: Throttle{MaxReplicaLag: 10 * time.Second, MaxThreadsRunning: 50, MaxHistoryLength: 100_000, Duty: 50},
 		Checks:   CleanupChecks{MaxGrowth: 10},
 	}
