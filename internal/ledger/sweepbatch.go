@@ -26,8 +26,9 @@ type SweepBatch struct {
 }
 
 // Next looks at the next rows in within, at most limit of them (or more when none
-// of them may go), and changes nothing. The row with the highest id is never part of a batch. The batch
-// reaches to within.To when no row is left. Error: ErrReadOnly, or what Explain words.
+// of them may go), and changes nothing. The row with the highest id is never part
+// of a batch. The batch reaches to within.To when no row is left. Error:
+// ErrReadOnly, or what Explain words.
 func (s *SweepSession) Next(ctx context.Context, within Range, limit int, cutoff time.Time) (b SweepBatch, err error) {
 	if s.broken != nil {
 		return b, s.broken
